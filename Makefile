@@ -1,0 +1,41 @@
+# Two commands matter: `make demo` shows the main job, `make test` checks everything.
+# Both make their own environment on a machine that has only git, make and python3.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint types imports unit format nightly clean
+
+demo: $(STAMP)
+	$(BIN)/tensorplay bench --directory demo
+
+test: lint types imports unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	$(BIN)/lint-imports
+
+unit: $(STAMP)
+	$(BIN)/pytest -m "not nightly"
+
+nightly: $(STAMP)
+	$(BIN)/pytest -m nightly --timeout 1800
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(STAMP): pyproject.toml scripts/setup
+	PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/setup
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist demo *.egg-info

@@ -1,0 +1,35 @@
+"""TensorPlay measures the kernels of each matrix product once, records the winner, and replays it ever after.
+
+The products are `mm`, `addmm`, `linear`, `bmm` and `matmul`; `tensorplay.tunable` (the same functions as
+`tensorplay.cuda.tunable`) turns tuning on and off, bounds it, and shows what it found.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tensorplay.version import __version__
+
+if TYPE_CHECKING:
+    from tensorplay import cuda, tunable
+    from tensorplay.ops import addmm, bmm, linear, matmul, mm
+
+__all__ = ["__version__", "addmm", "bmm", "cuda", "linear", "matmul", "mm", "tunable"]
+
+_PRODUCTS = frozenset({"addmm", "bmm", "linear", "matmul", "mm"})
+_SUBMODULES = frozenset({"cuda", "errors", "gemm", "testing", "tunable"})
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for, once: `import tensorplay` alone costs no more than it must."""
+    if name in _PRODUCTS:
+        value = getattr(import_module("tensorplay.ops"), name)
+    elif name in _SUBMODULES:
+        value = import_module(f"tensorplay.{name}")
+    else:
+        raise AttributeError(f"module 'tensorplay' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Who can run a product: the contract of a backend, and the backends."""

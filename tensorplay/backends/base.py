@@ -1,0 +1,151 @@
+"""The contract between the runtime and whoever can run a product.
+
+A *backend* knows one library family on one kind of device: it says which problems it tunes, offers plans for
+them, rebuilds a plan from its kernel id, and opens trials in which plans are timed. It keeps no winners, reads no
+settings and decides nothing: the runtime does.
+
+Rules that every backend keeps (`tensorplay.testing.BackendSuite` checks them):
+
+- Nothing heavy is imported, no device is touched and no memory is taken before a method needs it.
+- A plan is built once per problem and kernel id, is immutable, and may be run by any number of threads at once.
+- `run` computes the whole product or raises; it never leaves a half-written result without raising.
+- Rebuilding a plan's own kernel id for its own problem gives a plan that computes the same bits.
+- The first choice is what the library would run by itself. It exists for every valid problem.
+- A trial works on operands of its own, never on the caller's, and gives back all memory when it is closed.
+- Nothing is measured, allocated or synchronised by `is_capturing`, or by anything called while it answers True.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from tensorplay.database.record import Validator
+from tensorplay.gemm import GemmProblem
+from tensorplay.typing import Timer
+
+__all__ = ["Backend", "CandidateQuery", "Plan", "Trial"]
+
+# Operand types differ per backend (an ndarray, a device pointer): the runtime passes them through unread.
+Run = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """One algorithm made ready for one problem.
+
+    Attributes
+    ----------
+    problem : GemmProblem
+        What it computes.
+    kernel : str
+        The kernel id that rebuilds it.
+    run : callable
+        `run(left, right, out)` writes the plain product and returns it, `out` being None for a new array; a
+        backend may take further arguments of its own (bias, alpha, beta, stream). Raises
+        `tensorplay.errors.LaunchError` when the library refuses.
+    workspace_bytes : int
+        Scratch memory that one run takes.
+    """
+
+    problem: GemmProblem
+    kernel: str
+    run: Run
+    workspace_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateQuery:
+    """Which candidates are wanted.
+
+    Attributes
+    ----------
+    breadth : str
+        `heuristic` (the library's own list), `wide` (all that the sources offer) or `search` (wide, and more).
+    sources : frozenset of str or None
+        The providers that take part; None for all.
+    workspace_bytes : int
+        Ceiling of scratch memory; a candidate that needs more is not offered.
+    deterministic : bool
+        Leave out kernels whose order of summation may change from run to run.
+    """
+
+    breadth: str = "wide"
+    sources: frozenset[str] | None = None
+    workspace_bytes: int = 32 << 20
+    deterministic: bool = False
+
+
+class Trial(ABC):
+    """Scratch operands of one problem, filled with random data, and a timer that runs plans on them."""
+
+    timer: Timer[Plan]
+
+    @abstractmethod
+    def output(self, plan: Plan) -> NDArray[Any]:
+        """Run the plan once on the check operands and return a host copy of the result, in the problem's dtype.
+
+        bfloat16 and narrower come back as float32. The result buffer is filled with NaN first, so an
+        element that the plan does not write shows.
+        """
+
+    @abstractmethod
+    def reference(self) -> NDArray[Any]:
+        """Return the product of the check operands in a precision at least twice the problem's."""
+
+
+class Backend(ABC):
+    """One library family on one kind of device; see the module for the rules."""
+
+    name: ClassVar[str]
+    sources: ClassVar[tuple[str, ...]]
+    """Providers of candidates that `SOURCES` can name."""
+
+    @abstractmethod
+    def validators(self, device: str) -> tuple[Validator, ...]:
+        """Return the facts about this build and `device` that a winner depends on; cheap after the first call."""
+
+    @abstractmethod
+    def is_tunable(self, problem: GemmProblem, families: str) -> bool:
+        """Return whether the problem belongs to the tunable family, `families` being `plan` or `all`."""
+
+    @abstractmethod
+    def first_choice(self, problem: GemmProblem) -> Plan:
+        """Return what the library would run by itself."""
+
+    def library_choices(self, problem: GemmProblem) -> Sequence[Plan]:
+        """Return what in-process selection times while the feature is off; the first choice comes first.
+
+        A backend whose library offers one way only returns that alone, and nothing is timed.
+        """
+        return (self.first_choice(problem),)
+
+    @abstractmethod
+    def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterable[Plan]:
+        """Yield plans that differ from the first choice, most promising first; each is built and checked."""
+
+    @abstractmethod
+    def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:
+        """Return the plan that `kernel` names.
+
+        Raises
+        ------
+        KernelUnavailableError
+            When this build, device or problem cannot run it; the message is the reason.
+        """
+
+    @abstractmethod
+    def open_trial(self, problem: GemmProblem, *, rotating_bytes: int | None) -> AbstractContextManager[Trial]:
+        """Return a trial; `rotating_bytes` is the pool that operands rotate through.
+
+        None means the backend's own default (twice the last private cache), 0 that nothing rotates. The pool
+        is bounded by free memory.
+        """
+
+    def is_capturing(self, stream: int | None) -> bool:
+        """Return whether a graph capture is live on `stream`, or anywhere that would make measuring unsafe."""
+        del stream
+        return False

@@ -1,0 +1,95 @@
+"""Kernel ids: the text that names one algorithm, complete enough to build it again in another process."""
+
+import re
+from dataclasses import astuple, dataclass, fields
+from functools import lru_cache
+
+from tensorplay.errors import KernelIdError
+
+__all__ = ["DEFAULT", "HostKernelId", "KernelId", "LtKernelId", "is_kernel_id", "parse_kernel_id"]
+
+DEFAULT = "Default"
+
+_COUNT = r"(?:0|[1-9]\d{0,9})"
+_LT_NAMES = ("id", "tile", "stages", "splitk", "red", "swizzle", "custom", "inner", "cluster")
+_LT = re.compile("lt_" + "_".join(rf"{name}({_COUNT})" for name in _LT_NAMES), re.ASCII)
+_HOST = re.compile(rf"host_(?P<source>[a-z]+)(?P<options>(?:_[a-z]+{_COUNT})*)", re.ASCII)
+_HOST_OPTION = re.compile(rf"_([a-z]+)({_COUNT})", re.ASCII)
+_INT32, _UINT32, _UINT16 = 2**31 - 1, 2**32 - 1, 2**16 - 1
+# The widths of cuBLASLt's algorithm attributes, in the order of `_LT_NAMES`.
+_LT_LARGEST = (_INT32, _UINT32, _UINT32, _INT32, _UINT32, _UINT32, _UINT32, _UINT16, _UINT16)
+
+
+@dataclass(frozen=True, slots=True)
+class LtKernelId:
+    """A cuBLASLt algorithm: its id and the eight attributes that configure it, in the library's own numbers."""
+
+    id: int
+    tile: int
+    stages: int
+    splitk: int
+    red: int
+    swizzle: int
+    custom: int
+    inner: int
+    cluster: int
+
+    def __post_init__(self) -> None:
+        for field, largest in zip(fields(self), _LT_LARGEST, strict=True):
+            value = getattr(self, field.name)
+            if not 0 <= value <= largest:
+                raise KernelIdError(f"{field.name} of a cuBLASLt kernel id is {value}; allowed: 0 to {largest}")
+
+    def __str__(self) -> str:
+        return "lt_" + "_".join(f"{name}{value}" for name, value in zip(_LT_NAMES, astuple(self), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class HostKernelId:
+    """A way of the host to multiply: the library it comes from, and what is done differently there.
+
+    The text is `host_` and the source, then `_name value` for each option, in the order they were given.
+    """
+
+    source: str
+    options: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if _HOST.fullmatch(str(self)) is None:
+            raise KernelIdError(f"{self} is no host kernel id; names are lower-case letters, values from 0 up")
+        if len(dict(self.options)) < len(self.options):
+            raise KernelIdError(f"{self} gives an option twice")
+
+    def __str__(self) -> str:
+        return f"host_{self.source}" + "".join(f"_{name}{value}" for name, value in self.options)
+
+
+KernelId = LtKernelId | HostKernelId
+
+
+def parse_kernel_id(text: str) -> KernelId | None:
+    """Return what the text names, None for `Default`; its `str` is the text again.
+
+    Raises
+    ------
+    KernelIdError
+        When the text is neither `Default` nor a kernel id.
+    """
+    if text == DEFAULT:
+        return None
+    if (match := _LT.fullmatch(text)) is not None:
+        return LtKernelId(*map(int, match.groups()))
+    if (match := _HOST.fullmatch(text)) is not None:
+        options = _HOST_OPTION.findall(match["options"])
+        return HostKernelId(match["source"], tuple((name, int(value)) for name, value in options))
+    raise KernelIdError(f"{text!r} is no kernel id; allowed: {DEFAULT}, lt_ with its nine fields, host_ and a source")
+
+
+@lru_cache(maxsize=4096)
+def is_kernel_id(text: str) -> bool:
+    """Return whether `parse_kernel_id` would accept the text."""
+    try:
+        parse_kernel_id(text)
+    except KernelIdError:
+        return False
+    return True
