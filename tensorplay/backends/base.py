@@ -103,6 +103,12 @@ class Backend(ABC):
     name: ClassVar[str]
     sources: ClassVar[tuple[str, ...]]
     """Providers of candidates that `SOURCES` can name."""
+    captures: ClassVar[bool] = False
+    """Whether the device has graph capture, so that calls which are not settled must ask each time."""
+
+    @abstractmethod
+    def current_device(self) -> str:
+        """Return the device that a product runs on when nothing else is said: an ordinal, or `cpu`."""
 
     @abstractmethod
     def validators(self, device: str) -> tuple[Validator, ...]:
@@ -138,12 +144,12 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def open_trial(self, problem: GemmProblem, *, rotating_bytes: int | None) -> AbstractContextManager[Trial]:
-        """Return a trial; `rotating_bytes` is the pool that operands rotate through.
+    def default_rotating_bytes(self, device: str) -> int:
+        """Return the pool that operands rotate through unless told: twice the last private cache of `device`."""
 
-        None means the backend's own default (twice the last private cache), 0 that nothing rotates. The pool
-        is bounded by free memory.
-        """
+    @abstractmethod
+    def open_trial(self, problem: GemmProblem, *, rotating_bytes: int) -> AbstractContextManager[Trial]:
+        """Return a trial whose operands rotate through `rotating_bytes`, bounded by free memory; 0 turns that off."""
 
     def is_capturing(self, stream: int | None) -> bool:
         """Return whether a graph capture is live on `stream`, or anywhere that would make measuring unsafe."""

@@ -55,13 +55,21 @@ class HostKernelId:
     options: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        if _HOST.fullmatch(str(self)) is None:
+        # Compared as parts, since `numpy_threads2` as a source would read as a source and an option.
+        if _host_parts(str(self)) != (self.source, self.options):
             raise KernelIdError(f"{self} is no host kernel id; names are lower-case letters, values from 0 up")
         if len(dict(self.options)) < len(self.options):
             raise KernelIdError(f"{self} gives an option twice")
 
     def __str__(self) -> str:
         return f"host_{self.source}" + "".join(f"_{name}{value}" for name, value in self.options)
+
+
+def _host_parts(text: str) -> tuple[str, tuple[tuple[str, int], ...]] | None:
+    """Return the source and the options that the text names, None when it is not a host kernel id."""
+    if (match := _HOST.fullmatch(text)) is None:
+        return None
+    return match["source"], tuple((name, int(value)) for name, value in _HOST_OPTION.findall(match["options"]))
 
 
 KernelId = LtKernelId | HostKernelId
@@ -79,9 +87,8 @@ def parse_kernel_id(text: str) -> KernelId | None:
         return None
     if (match := _LT.fullmatch(text)) is not None:
         return LtKernelId(*map(int, match.groups()))
-    if (match := _HOST.fullmatch(text)) is not None:
-        options = _HOST_OPTION.findall(match["options"])
-        return HostKernelId(match["source"], tuple((name, int(value)) for name, value in options))
+    if (parts := _host_parts(text)) is not None:
+        return HostKernelId(*parts)
     raise KernelIdError(f"{text!r} is no kernel id; allowed: {DEFAULT}, lt_ with its nine fields, host_ and a source")
 
 

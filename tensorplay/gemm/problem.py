@@ -1,5 +1,6 @@
 """The problem: what one product computes, with everything that decides which kernels are legal or fast."""
 
+import re
 from dataclasses import dataclass
 
 from tensorplay.errors import ShapeError
@@ -13,6 +14,9 @@ ACTIVATIONS = ("none", "relu", "gelu")
 ALIGNMENTS = (16, 8, 4, 2, 1)
 # 18 decimal digits always fit a signed 64-bit integer, which is what the libraries take.
 LARGEST_SIZE = 10**18 - 1
+
+# One ordinal has one text, since the text is in the signature and the number in the key.
+_DEVICE = re.compile(rf"{CPU}|0|[1-9][0-9]{{0,17}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +106,8 @@ class GemmProblem:
             raise ShapeError(f"activation is {self.activation!r}; allowed: {', '.join(ACTIVATIONS)}")
         if self.alignment not in ALIGNMENTS:
             raise ShapeError(f"alignment is {self.alignment}; allowed: {', '.join(map(str, ALIGNMENTS))}")
-        if self.device != CPU and not (self.device.isascii() and self.device.isdecimal()):
-            raise ShapeError(f"device is {self.device!r}; allowed: {CPU} or a decimal ordinal")
+        if _DEVICE.fullmatch(self.device) is None:
+            raise ShapeError(f"device is {self.device!r}; allowed: {CPU} or a decimal ordinal without leading zeros")
         if self.workspace_mib is not None and not 0 <= self.workspace_mib <= LARGEST_SIZE:
             raise ShapeError(f"workspace_mib is {self.workspace_mib}; allowed: 0 and above")
 

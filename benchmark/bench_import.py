@@ -1,0 +1,70 @@
+"""Times `import tensorplay` in a fresh process, against `import numpy`.
+
+The statement is timed in the new interpreter itself, whose own start is no part of it. `import tensorplay` alone
+imports almost nothing; what the first product brings along is shown beside it.
+"""
+
+import subprocess
+import sys
+import tempfile
+
+from harness.command import run
+from harness.fresh import clean_environment
+from harness.result import Figure, Goal, Result
+from harness.spread import ratios, spread_of
+
+STATEMENTS = {
+    "numpy": "import numpy",
+    "tensorplay": "import tensorplay",
+    "products": "from tensorplay import mm",
+    "tunable": "from tensorplay import tunable",
+}
+SOURCE = "from time import perf_counter_ns; begin = perf_counter_ns(); {}; print(perf_counter_ns() - begin)"
+
+
+def import_ms(statement: str, folder: str) -> float:
+    """Return the milliseconds that the statement takes in a fresh process."""
+    command = (sys.executable, "-c", SOURCE.format(statement))
+    done = subprocess.run(
+        command, cwd=folder, env=clean_environment(), capture_output=True, text=True, check=True, timeout=60
+    )
+    return int(done.stdout) / 1e6
+
+
+def measure(quick: bool) -> Result:
+    """Run the statements by turns, in an order that is reversed each time, after one round that fills the caches."""
+    rounds = 2 if quick else 41
+    times: dict[str, list[float]] = {name: [] for name in STATEMENTS}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(-1, rounds):
+            for name in list(STATEMENTS) if number % 2 else list(reversed(STATEMENTS)):
+                spent = import_ms(STATEMENTS[name], folder)
+                if number >= 0:
+                    times[name].append(spent)
+    spreads = {name: spread_of(values) for name, values in times.items()}
+    figures = []
+    for name in ("tensorplay", "products", "tunable"):
+        ratio = spreads[name].median / spreads["numpy"].median
+        goal = Goal(1.3) if name == "tensorplay" else None
+        figures.append(
+            Figure(
+                f"{STATEMENTS[name]!r} over 'import numpy'",
+                ratio,
+                "",
+                goal,
+                spread_of(ratios(times[name], times["numpy"])),
+            )
+        )
+    return Result(
+        name="import",
+        question="How long does `import tensorplay` take in a fresh process, against `import numpy`?",
+        figures=[
+            *figures,
+            *(Figure(STATEMENTS[name], spread.median, "ms", None, spread) for name, spread in spreads.items()),
+        ],
+        settings={"fresh processes for each": rounds, "byte code": "compiled before the first timed round"},
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run(measure))

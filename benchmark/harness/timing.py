@@ -1,0 +1,69 @@
+"""Interleaved timing: what is compared runs in turn, so that a busy or drifting machine hits all of it alike."""
+
+import timeit
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Contestant", "interleave", "loops_to_fill", "statement"]
+
+Loop = Callable[[int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """One of the things compared.
+
+    Attributes
+    ----------
+    loop : callable
+        `loop(n)` runs it n times and returns the seconds that took.
+    before : callable or None
+        Runs untimed before each block: what sets the stage, such as choosing the context.
+    """
+
+    loop: Loop
+    before: Callable[[], object] | None = None
+
+    def block(self, loops: int) -> float:
+        """Return the seconds of one call, from a block of `loops` calls."""
+        if self.before is not None:
+            self.before()
+        return self.loop(loops) / loops
+
+
+def statement(source: str, **names: object) -> Loop:
+    """Return a loop over a Python statement that sees `names`.
+
+    Each has byte code of its own: in shared code the interpreter would specialise its calls for whichever
+    contestant came first. The garbage collector stays on, as it is for users.
+    """
+    return timeit.Timer(source, setup="import gc; gc.enable()", globals=dict(names)).timeit
+
+
+def loops_to_fill(contestants: Sequence[Contestant], seconds: float) -> int:
+    """Return how many calls of the slowest contestant fill a block of about `seconds`; one at least."""
+    loops = 1
+    while True:
+        slowest = max(contestant.block(loops) for contestant in contestants)
+        if slowest * loops >= seconds / 2 or loops >= 1 << 20:
+            return max(1, round(seconds / slowest))
+        loops *= 2
+
+
+def interleave(contestants: Mapping[str, Contestant], *, rounds: int, loops: int) -> dict[str, list[float]]:
+    """Return the seconds per call of each contestant, one value a round.
+
+    A round runs everybody once and then once more in the opposite order (A B B A), and the two are averaged: a
+    steady drift cancels. Who begins changes from round to round, so that nobody always follows the same other.
+    Values of one round belong together: compare them as pairs.
+    """
+    names = list(contestants)
+    values: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(rounds):
+        shift = number % len(names)
+        order = names[shift:] + names[:shift]
+        there = {name: contestants[name].block(loops) for name in order}
+        back = {name: contestants[name].block(loops) for name in reversed(order)}
+        for name in names:
+            values[name].append((there[name] + back[name]) / 2)
+    return values

@@ -1,0 +1,140 @@
+"""The host backend: products of NumPy arrays on this machine's processors."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+
+from tensorplay.backends.base import Backend, CandidateQuery, Plan, Trial
+from tensorplay.backends.host.dtypes import BLAS_LETTERS, is_half, numpy_dtype
+from tensorplay.backends.host.kernels import SOURCES, build_kernel
+from tensorplay.backends.host.layout import out_layout
+from tensorplay.backends.host.library import numpy_blas
+from tensorplay.backends.host.machine import cpu_model, private_cache_bytes, usable_cpus
+from tensorplay.backends.host.offers import MOST_OFFERED, offers
+from tensorplay.backends.host.trial import host_trial
+from tensorplay.database.record import Validator
+from tensorplay.errors import KernelIdError, KernelUnavailableError
+from tensorplay.gemm import GemmProblem, HostKernelId, parse_kernel_id
+from tensorplay.gemm.problem import CPU
+
+__all__ = ["HostBackend"]
+
+_FIRST_CHOICE = str(HostKernelId("numpy"))
+_MIB = 1 << 20
+
+
+class HostBackend(Backend):
+    """Multiplies NumPy arrays by NumPy's BLAS, SciPy's and MKL, in ways that differ.
+
+    Kernels compute the plain product: alpha, beta and bias are applied afterwards, the same for every candidate,
+    so they tell problems apart but not kernels. Operands of a stack are three-dimensional; one that is shared
+    has the stride 0.
+    """
+
+    name = "host"
+    sources: ClassVar[tuple[str, ...]] = SOURCES
+
+    def current_device(self) -> str:
+        """Return `cpu`."""
+        return CPU
+
+    def validators(self, device: str) -> tuple[Validator, ...]:
+        """Return processor and BLAS, with the numbers of cores and threads: winners of other numbers are slow.
+
+        NumPy's version is part of the second, since the dispatch around BLAS ships there.
+        """
+        del device
+        return _validators()
+
+    def is_tunable(self, problem: GemmProblem, families: str) -> bool:
+        """Return whether the host tunes the problem.
+
+        `plan`: single products of float32 and float64, and of the half types with a bias. `all`: half types
+        without one, stacks and complex numbers too.
+        """
+        is_plain_result = problem.activation == "none" and problem.out_dtype is problem.accumulation is None
+        if problem.device != CPU or not is_plain_result or not out_layout(problem).is_injective:
+            return False
+        try:
+            numpy_dtype(problem.dtype)
+        except KernelUnavailableError:
+            return False
+        if families == "all":
+            return True
+        is_planned = problem.bias if is_half(problem.dtype) else problem.dtype.name in {"float32", "float64"}
+        return problem.batch == 1 and is_planned
+
+    def first_choice(self, problem: GemmProblem) -> Plan:
+        """Return `numpy.matmul` itself."""
+        return Plan(problem, _FIRST_CHOICE, np.matmul)
+
+    def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterator[Plan]:
+        """Yield other ways to multiply; none changes its order of summation from run to run except MKL's.
+
+        MKL promises the same bits only for operands of the same alignment, so `deterministic` leaves it out.
+        """
+        most = _most_bytes(problem, query.workspace_bytes)
+        left = MOST_OFFERED[query.breadth]
+        for kernel in _wanted(problem, query):
+            if left == 0:
+                return
+            try:
+                run, workspace_bytes = build_kernel(kernel, problem)
+            except KernelUnavailableError:
+                continue
+            if workspace_bytes <= most:
+                left -= 1
+                yield Plan(problem, str(kernel), run, workspace_bytes)
+
+    def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:
+        """Return the plan that `kernel` names; `Default` names the first choice."""
+        try:
+            parsed = parse_kernel_id(kernel)
+        except KernelIdError as error:
+            raise KernelUnavailableError(str(error)) from error
+        if parsed is None:
+            return self.first_choice(problem)
+        if not isinstance(parsed, HostKernelId):
+            raise KernelUnavailableError(f"{kernel} runs on a GPU, this is the host")
+        run, workspace_bytes = build_kernel(parsed, problem)
+        most = _most_bytes(problem, None)
+        if most is not None and workspace_bytes > most:
+            raise KernelUnavailableError(f"{kernel} takes {workspace_bytes} bytes of scratch memory, allowed: {most}")
+        return Plan(problem, kernel, run, workspace_bytes)
+
+    def default_rotating_bytes(self, device: str) -> int:
+        """Return twice a core's second-level cache."""
+        del device
+        return 2 * private_cache_bytes()
+
+    def open_trial(self, problem: GemmProblem, *, rotating_bytes: int) -> AbstractContextManager[Trial]:
+        """Return a trial on random operands; entering it raises `MemoryError` when these would not fit."""
+        return host_trial(problem, rotating_bytes=rotating_bytes)
+
+
+@cache
+def _validators() -> tuple[Validator, ...]:
+    blas = numpy_blas()
+    library = f"{blas.name} {blas.version} {blas.threading} {blas.architecture} {blas.threads} threads"
+    return (
+        Validator("HOST_CPU", f"{cpu_model()}, {usable_cpus()} cores"),
+        Validator("HOST_BLAS", f"{library}, numpy {np.__version__}"),
+    )
+
+
+def _wanted(problem: GemmProblem, query: CandidateQuery) -> Iterable[HostKernelId]:
+    for kernel in offers(problem, query.breadth):
+        is_source_wanted = query.sources is None or kernel.source in query.sources
+        if is_source_wanted and not (query.deterministic and kernel.source == "mkl"):
+            yield kernel
+
+
+def _most_bytes(problem: GemmProblem, workspace_bytes: int | None) -> int | None:
+    """Return the ceiling of scratch memory: what is asked for, and what is part of the problem."""
+    ceilings = [] if workspace_bytes is None else [workspace_bytes]
+    if problem.workspace_mib is not None:
+        ceilings.append(problem.workspace_mib * _MIB)
+    return min(ceilings, default=None)

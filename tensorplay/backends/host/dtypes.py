@@ -1,0 +1,41 @@
+"""The NumPy types of the products that the host tunes, and how BLAS calls them."""
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from tensorplay.errors import KernelUnavailableError
+from tensorplay.gemm import DType
+
+__all__ = ["BLAS_LETTERS", "is_half", "numpy_dtype"]
+
+BLAS_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+"""First letter of each type's BLAS routines."""
+
+_HALVES = frozenset({"float16", "bfloat16"})
+
+
+def is_half(dtype: DType) -> bool:
+    """Return whether the type has 16 bits, so that no BLAS of the host multiplies it."""
+    return dtype.name in _HALVES
+
+
+@cache
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """Return the NumPy type; bfloat16 comes from ml_dtypes, imported at its first use.
+
+    Raises
+    ------
+    KernelUnavailableError
+        When the host has no such type: TF32, FP8, or bfloat16 without ml_dtypes.
+    """
+    if dtype.name in BLAS_LETTERS or dtype.name == "float16":
+        return np.dtype(dtype.name)
+    if dtype.name != "bfloat16":
+        raise KernelUnavailableError(f"the host multiplies no {dtype.name}")
+    if find_spec("ml_dtypes") is None:
+        raise KernelUnavailableError("bfloat16 on the host needs ml_dtypes, which is not installed")
+    return np.dtype(import_module("ml_dtypes").bfloat16)

@@ -1,0 +1,153 @@
+"""What is wrong, and what to do: the rules of `tensorplay doctor`, on facts that were gathered before."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tensorplay.cli.file_check import FileCheck
+from tensorplay.cli.render import count
+from tensorplay.cli.tuning_file import FileKind
+from tensorplay.runtime.environment import SettingProblem
+from tensorplay.runtime.setting_kind import SettingValue
+
+__all__ = ["FileUse", "Finding", "findings", "notes"]
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong, and its remedy."""
+
+    what: str
+    remedy: str
+
+
+class FileUse(NamedTuple):
+    """The files of the runtime, and which of them it would use.
+
+    Attributes
+    ----------
+    results, sibling, untuned : FileCheck
+        The configured results file, the one in its place while that is another build's, and the untuned file.
+    log : FileCheck or None
+        The diagnostic log, when it is a file.
+    target : str
+        Where winners would go.
+    """
+
+    results: FileCheck
+    sibling: FileCheck
+    untuned: FileCheck
+    log: FileCheck | None
+    target: str
+
+    @property
+    def listed(self) -> list[FileCheck]:
+        """Return every file worth showing: those in use, and a sibling that exists."""
+        files = [self.results]
+        if self.sibling.exists or self.target == self.sibling.path:
+            files.append(self.sibling)
+        return [*files, self.untuned, *([self.log] if self.log else [])]
+
+
+def findings(
+    values: Mapping[str, SettingValue],
+    ignored: Sequence[SettingProblem],
+    sources: Sequence[str],
+    files: FileUse,
+) -> list[Finding]:
+    """Return what is wrong, by rules that need no file, clock or device.
+
+    Parameters
+    ----------
+    values : mapping
+        Every setting's value, by name.
+    ignored : sequence of SettingProblem
+        Variables of the environment that count for nothing.
+    sources : sequence of str
+        The providers of candidates that this device has.
+    files : FileUse
+        What was found on disk.
+    """
+    return [
+        *_of_settings(values, ignored, sources),
+        *_of_results(values, files),
+        *_of_lines(files),
+        *_of_writing(values, files),
+    ]
+
+
+def notes(values: Mapping[str, SettingValue], files: FileUse) -> Iterator[str]:
+    """Yield what is not wrong but worth knowing."""
+    if not values["enabled"]:
+        yield "the feature is off: set TP_TUNABLEOP_ENABLED=1 to use and make winners"
+    elif not values["tuning"]:
+        yield "tuning is off: recorded winners are replayed, and nothing is measured"
+    if files.results.differences and files.sibling.is_ours:
+        yield (
+            f"the results file is another build's and is left as it is; {count(files.sibling.winners, 'winner')} of "
+            f"this build are in the sibling {files.sibling.path}"
+        )
+
+
+def _of_settings(
+    values: Mapping[str, SettingValue], ignored: Sequence[SettingProblem], sources: Sequence[str]
+) -> Iterator[Finding]:
+    for problem in ignored:
+        yield Finding(str(problem), f"correct {problem.variable}, or unset it")
+    asked = values["sources"]
+    unknown = [name for name in asked if name not in sources] if isinstance(asked, tuple) else []
+    if unknown:
+        yield Finding(
+            f"sources names {', '.join(unknown)}, which this device does not have",
+            f"name some of {', '.join(sources)}, or unset TP_TUNABLEOP_SOURCES",
+        )
+
+
+def _of_results(values: Mapping[str, SettingValue], files: FileUse) -> Iterator[Finding]:
+    for file in (files.results, files.sibling, files.untuned):
+        if file.problem:
+            yield Finding(f"{file.path} cannot be read: {file.problem}", "make it a readable file, or name another")
+    results = files.results
+    if results.differences and not files.sibling.exists:
+        tune = "tune again" if values["enabled"] and values["tuning"] else "turn tuning on (TP_TUNABLEOP_ENABLED=1)"
+        yield Finding(
+            f"{results.path} is not used, since another build or device wrote it: "
+            + "; ".join(map(str, results.differences)),
+            f"{tune}: winners of this build go to {files.sibling.path}, and both files stay",
+        )
+    if files.sibling.differences:
+        yield Finding(
+            f"{files.sibling.path} has this build's name and another's validators: "
+            + "; ".join(map(str, files.sibling.differences)),
+            "remove it; it was copied or edited",
+        )
+
+
+def _of_lines(files: FileUse) -> Iterator[Finding]:
+    if files.untuned.kind is FileKind.RESULTS:
+        yield Finding(
+            f"{files.untuned.path} is a results file, and is to be an untuned file",
+            "name another with TP_TUNABLEOP_UNTUNED_FILENAME",
+        )
+    for file in (files.results, files.sibling, files.untuned):
+        if file.bad_lines and not file.differences:
+            first = file.bad_lines[0]
+            yield Finding(
+                f"{count(len(file.bad_lines), 'line')} of {file.path} cannot be used; line {first.number}: "
+                f"{first.reason}",
+                f"correct or remove them; `tensorplay show {file.path}` lists all",
+            )
+
+
+def _of_writing(values: Mapping[str, SettingValue], files: FileUse) -> Iterator[Finding]:
+    target = files.sibling if files.target == files.sibling.path else files.results
+    remedy = "make its folder, or allow writing there, or name another file with {}"
+    if values["enabled"] and values["tuning"] and not target.writable:
+        yield Finding(f"winners cannot be written to {target.path}", remedy.format("TP_TUNABLEOP_FILENAME"))
+    if values["enabled"] and values["record_untuned"] and not files.untuned.writable:
+        yield Finding(
+            f"untuned signatures cannot be written to {files.untuned.path}",
+            remedy.format("TP_TUNABLEOP_UNTUNED_FILENAME"),
+        )
+    if values["verbose"] and files.log is not None and not files.log.writable:
+        yield Finding(
+            f"diagnostics cannot be written to {files.log.path}", remedy.format("TP_TUNABLEOP_VERBOSE_FILENAME")
+        )

@@ -1,0 +1,81 @@
+"""What the doctor says of the machine: interpreter, array library, BLAS, cores, optional libraries."""
+
+import os
+import platform
+import sys
+from importlib import metadata
+from typing import NamedTuple
+
+import numpy as np
+
+from tensorplay.backends.host.machine import cpu_model, usable_cpus
+
+__all__ = ["OPTIONAL", "BlasLibrary", "Machine", "this_machine"]
+
+OPTIONAL = ("scipy", "mkl", "ml_dtypes", "cuda-python", "nvmath-python")
+"""Distributions that bring candidates, data types or devices when they are installed."""
+
+
+class BlasLibrary(NamedTuple):
+    """A BLAS that is loaded in this process; what is not known is empty, or no threads."""
+
+    name: str
+    version: str
+    threads: int | None
+    architecture: str
+    path: str
+
+
+class Machine(NamedTuple):
+    """The machine, as this process sees it; `optional` gives None for what is not installed."""
+
+    python: str
+    executable: str
+    system: str
+    processor: str
+    cores: int
+    usable_cores: int
+    numpy: str
+    blas: tuple[BlasLibrary, ...]
+    optional: dict[str, str | None]
+
+
+def this_machine() -> Machine:
+    """Return the facts; no optional library is imported for them."""
+    return Machine(
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        executable=sys.executable,
+        system=platform.platform(),
+        processor=cpu_model(),
+        cores=os.cpu_count() or 1,
+        usable_cores=usable_cpus(),
+        numpy=np.__version__,
+        blas=_loaded_blas(),
+        optional={name: _installed_version(name) for name in OPTIONAL},
+    )
+
+
+def _loaded_blas() -> tuple[BlasLibrary, ...]:
+    from threadpoolctl import threadpool_info
+
+    return tuple(
+        BlasLibrary(
+            name=str(library.get("internal_api") or "unknown"),
+            version=str(library.get("version") or ""),
+            threads=library.get("num_threads"),
+            architecture=str(library.get("architecture") or ""),
+            path=str(library.get("filepath") or ""),
+        )
+        for library in threadpool_info()
+        if library.get("user_api") == "blas"
+    )
+
+
+def _installed_version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+    except (KeyError, TypeError):
+        # Half-removed packages leave metadata without a version behind.
+        return None

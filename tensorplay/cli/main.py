@@ -1,0 +1,45 @@
+"""The command `tensorplay`: its version, and the commands below it."""
+
+import sys
+from io import TextIOWrapper
+from typing import Any
+
+import click
+
+from tensorplay.cli.bench import bench
+from tensorplay.cli.doctor import doctor
+from tensorplay.cli.exit_code import INTERRUPTED
+from tensorplay.cli.show import show
+from tensorplay.version import __version__
+
+__all__ = ["main"]
+
+
+class _Commands(click.Group):
+    """A group whose commands end like every other program when they are interrupted."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # what a command returns, which nobody reads
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExample:\n  tensorplay bench --directory demo",
+)
+@click.version_option(__version__, prog_name="tensorplay", message="%(prog)s %(version)s")
+def main() -> None:
+    """Measure the kernels of each matrix product once, and replay the winner ever after."""
+    # A file may hold what the terminal's encoding has no letters for: an escape says more than a traceback.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+main.add_command(bench)
+main.add_command(show)
+main.add_command(doctor)

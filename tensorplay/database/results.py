@@ -1,0 +1,99 @@
+"""The results in memory: what every thread reads and any thread may add to."""
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from weakref import WeakSet
+
+from tensorplay.database.record import Entry
+from tensorplay.gemm import Signature
+
+__all__ = ["Results"]
+
+
+class Results:
+    """The winners of one device by signature.
+
+    Readers take no lock: each look-up is two dictionary reads. Writers take turns. A forked child may go on
+    using what it inherits.
+    """
+
+    def __init__(self) -> None:
+        # By op, then params: 100,000 winners need no key object each.
+        self._by_op: dict[str, dict[str, Entry]] = {}
+        self._lock = threading.Lock()
+        self._revision = 0
+        _live.add(self)
+
+    @property
+    def revision(self) -> int:
+        """Return a number that grows whenever anything changes."""
+        return self._revision
+
+    def get(self, signature: Signature) -> Entry | None:
+        """Return the winner of a signature, or None."""
+        op, params = signature
+        by_params = self._by_op.get(op)
+        return None if by_params is None else by_params.get(params)
+
+    def put(self, entry: Entry) -> None:
+        """Make `entry` the winner of its signature."""
+        self.merge((entry,), overwrite=True)
+
+    def merge(self, entries: Iterable[Entry], *, overwrite: bool) -> int:
+        """Take entries in, and return how many signatures that changed.
+
+        Of several entries of one signature the last counts. One that is in memory already stays, unless
+        `overwrite` is set.
+        """
+        newest: dict[str, dict[str, Entry]] = {}
+        for entry in entries:
+            newest.setdefault(entry.op, {})[entry.params] = entry
+        with self._lock:
+            changed = sum(self._merge_op(op, by_params, overwrite=overwrite) for op, by_params in newest.items())
+            self._revision += bool(changed)
+        return changed
+
+    def _merge_op(self, op: str, newest: dict[str, Entry], *, overwrite: bool) -> int:
+        known = self._by_op.get(op)
+        if known is None:
+            self._by_op[op] = newest
+            return len(newest)
+        changed = 0
+        for params, entry in newest.items():
+            before = known.get(params)
+            if before is None or (overwrite and before != entry):
+                known[params] = entry
+                changed += 1
+        return changed
+
+    def remove(self, signature: Signature) -> bool:
+        """Forget the winner of a signature; return whether there was one."""
+        with self._lock:
+            removed = self._by_op.get(signature.op, {}).pop(signature.params, None) is not None
+            self._revision += removed
+        return removed
+
+    def entries(self) -> list[Entry]:
+        """Return every winner, sorted by op and params, as they are at one moment."""
+        with self._lock:
+            return sorted(self._unsorted())
+
+    def _unsorted(self) -> Iterator[Entry]:
+        for by_params in self._by_op.values():
+            yield from by_params.values()
+
+    def __len__(self) -> int:
+        return sum(map(len, tuple(self._by_op.values())))
+
+
+_live: WeakSet[Results] = WeakSet()
+
+
+def _unlock_in_child() -> None:
+    # The thread that held a lock while another forked does not exist in the child, and would never release it.
+    for results in _live:
+        results._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_unlock_in_child)

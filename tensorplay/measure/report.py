@@ -1,0 +1,145 @@
+"""What a measurement found, as plain values: what a log, a file or a page shows of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Self
+
+__all__ = ["CandidateReport", "Confirmation", "SelectionReport", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """Why the selected kernel was selected; all but `WINNER` select the first choice."""
+
+    WINNER = "winner"
+    """A candidate beat the first choice in the confirmation, by the margin and outside the noise."""
+
+    FIRST_CHOICE = "first choice"
+    """Nothing beat it: it led the race, or the confirmation shows that the leader is no faster."""
+
+    WITHIN_NOISE = "within noise"
+    """The leader's gain is below the margin, or not distinguishable from the noise."""
+
+    UNSTABLE = "unstable"
+    """Times scattered too much to say anything, or the leader is often slow in a way that the median hides."""
+
+    INSUFFICIENT_BUDGET = "insufficient budget"
+    """Something looked faster or was left out, and budget or deadline left too few pairs to tell."""
+
+    ALONE = "alone"
+    """No other candidate was there, or none could run."""
+
+    NOT_MEASURED = "not measured"
+    """The first choice could not be timed, so nothing was compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateReport:
+    """What was measured of one candidate; times in milliseconds.
+
+    Attributes
+    ----------
+    kernel : str
+        Its kernel id.
+    samples : int
+        Careful samples (race and confirmation) that median and quartiles are made of.
+    median_ms, quartile_low_ms, quartile_high_ms : float or None
+        None without samples.
+    screened_ms : float or None
+        The last reading of the screening; None when it was not read.
+    dropped : str or None
+        Why it was not selected; None for the selected one.
+    """
+
+    kernel: str
+    samples: int
+    median_ms: float | None
+    quartile_low_ms: float | None
+    quartile_high_ms: float | None
+    screened_ms: float | None
+    dropped: str | None
+
+    @classmethod
+    def untimed(cls, kernel: str, dropped: str) -> Self:
+        """Return the report of a candidate that was dropped before anything was timed."""
+        return cls(kernel, 0, None, None, None, None, dropped)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields as plain JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """The fresh comparison of the race's leader with the first choice.
+
+    Attributes
+    ----------
+    pairs : int
+        Pairs of samples that were taken.
+    first_choice_ms, winner_ms : float
+        Medians of the two, the leader being called winner whether or not it won.
+    gain : float
+        Median share by which the first choice takes longer; 0.05 is 5 %, negative when the leader is slower.
+    gain_low, gain_high : float
+        Bounds of the gain, each one-sided with 99 % confidence.
+    """
+
+    pairs: int
+    first_choice_ms: float
+    winner_ms: float
+    gain: float
+    gain_low: float
+    gain_high: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields as plain JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionReport:
+    """Which kernel was selected, why, and what was measured of all.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        Why.
+    winner : str
+        The selected kernel id: the first choice's unless the verdict is `winner`.
+    winner_ms, first_choice_ms : float or None
+        Times of the selected one and of the first choice: those of the confirmation when it decided, else the
+        median of the race, else the screening's; None when nothing was measured.
+    candidates : tuple of CandidateReport
+        In the order they were given, the first choice first.
+    confirmation : Confirmation or None
+        None when there was none, or it had too few pairs.
+    """
+
+    verdict: Verdict
+    winner: str
+    winner_ms: float | None
+    first_choice_ms: float | None
+    candidates: tuple[CandidateReport, ...]
+    confirmation: Confirmation | None = None
+
+    @classmethod
+    def not_measured(cls, first_choice: str, reason: str) -> Self:
+        """Return the report of a measurement that the first choice's own failure ended."""
+        untimed = CandidateReport.untimed(first_choice, reason)
+        return cls(Verdict.NOT_MEASURED, first_choice, None, None, (untimed,))
+
+    def with_candidates(self, more: Iterable[CandidateReport]) -> Self:
+        """Return the report with further candidates behind those it has, such as those that failed a check."""
+        return replace(self, candidates=(*self.candidates, *more))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the report as plain JSON values."""
+        return {
+            "verdict": self.verdict.value,
+            "winner": self.winner,
+            "winner_ms": self.winner_ms,
+            "first_choice_ms": self.first_choice_ms,
+            "candidates": [candidate.to_dict() for candidate in self.candidates],
+            "confirmation": self.confirmation.to_dict() if self.confirmation else None,
+        }

@@ -1,0 +1,241 @@
+"""The order of launches, and what came of them: who is timed when, within whose allowance.
+
+What drifts must hit everybody alike, so candidates are timed in turn, never one after the other's whole share:
+rounds in changing order for the race, alternating pairs for the confirmation. No call to the timer holds a
+candidate twice, so that its allowance is looked at before each of its samples.
+"""
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from tensorplay.errors import LaunchError, MeasurementError
+from tensorplay.measure.budget import Allowance, Budget, Deadline
+from tensorplay.typing import Timer
+
+__all__ = ["EARLY_SHARE", "Record", "Sampler"]
+
+T = TypeVar("T")
+
+EARLY_SHARE = 0.75
+"""How much of the deadline screening and race may take: the confirmation times two candidates only."""
+
+_GROUP = 8
+"""Candidates in one call of a round: samples of one call compare best, but the deadline is seen only between calls."""
+
+# Whatever is not between a picosecond and thirty years is a defect of the timer.
+_SHORTEST_MS, _LONGEST_MS = 1e-9, 1e12
+
+_MOST_WARMUPS = 100_000
+"""Warm-up launches where only their duration is limited: ends it even if the timer cannot resolve a launch."""
+
+
+class Record(Generic[T]):
+    """What is known about one candidate while it is measured.
+
+    Attributes
+    ----------
+    candidate : object
+        What the timer runs.
+    kernel : str
+        How it is named in reports.
+    allowance : Allowance
+        What it has spent of its budget.
+    readings : list of float
+        Screening times in milliseconds, in the order they were taken.
+    rounds : dict
+        The sample of each round of the race that it took part in.
+    confirming : list of float
+        Its samples in the confirmation.
+    dropped : str or None
+        Why it is out, or None while it is not.
+    is_broken : bool
+        Whether it is out because it does not run.
+    """
+
+    __slots__ = ("allowance", "candidate", "confirming", "dropped", "is_broken", "kernel", "readings", "rounds")
+
+    def __init__(self, candidate: T, kernel: str, allowance: Allowance) -> None:
+        self.candidate = candidate
+        self.kernel = kernel
+        self.allowance = allowance
+        self.readings: list[float] = []
+        self.rounds: dict[int, float] = {}
+        self.confirming: list[float] = []
+        self.dropped: str | None = None
+        self.is_broken = False
+
+    @property
+    def careful_ms(self) -> list[float]:
+        """Return the samples of race and confirmation: those that medians are made of."""
+        return [*self.rounds.values(), *self.confirming]
+
+    @property
+    def estimate_ms(self) -> float:
+        """Return what one more sample is likely to take; 0 while nothing is known.
+
+        The lower median of all times, so that one interruption among two does not end a candidate's share.
+        """
+        times = sorted([*self.readings, *self.careful_ms])
+        return times[(len(times) - 1) // 2] if times else 0.0
+
+
+class Sampler(Generic[T]):
+    """Runs a timer on candidates, keeps their samples, and drops those that cannot be timed.
+
+    A candidate that raises `LaunchError`, or whose time is no possible duration, is dropped with the reason; the
+    others go on. When it is the first choice, there is nothing to compare with: `MeasurementError`.
+
+    Parameters
+    ----------
+    candidates : sequence
+        The library's first choice first.
+    timer : Timer
+        Runs them.
+    describe : callable
+        Names a candidate for reports.
+    budget : Budget
+        Of each candidate.
+    reserved_samples : int
+        What each candidate keeps for the confirmation at least.
+    deadline : Deadline
+        Of them all.
+    rng : random.Random
+        Decides the order of rounds.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[T],
+        timer: Timer[T],
+        *,
+        describe: Callable[[T], str],
+        budget: Budget,
+        reserved_samples: int,
+        deadline: Deadline,
+        rng: random.Random,
+    ) -> None:
+        if len(candidates) == 0:
+            raise ValueError("no candidates were given; the first must be the library's first choice")
+        self.records = [Record(each, describe(each), Allowance(budget, reserved_samples)) for each in candidates]
+        self.deadline = deadline
+        self._timer = timer
+        self._budget = budget
+        self._rng = rng
+        self._order: list[Record[T]] = []
+
+    @property
+    def first(self) -> Record[T]:
+        """Return the record of the library's first choice."""
+        return self.records[0]
+
+    @property
+    def survivors(self) -> list[Record[T]]:
+        """Return the records that are not dropped; the first choice is always the first of them."""
+        return [record for record in self.records if record.dropped is None]
+
+    @property
+    def challengers(self) -> list[Record[T]]:
+        """Return the survivors without the first choice."""
+        return self.survivors[1:]
+
+    def shuffled(self, records: Sequence[Record[T]]) -> list[Record[T]]:
+        """Return the records in random order."""
+        return self._rng.sample(list(records), len(records))
+
+    def warm_up(self, record: Record[T]) -> None:
+        """Launch once untimed, then as often as the warm-up part of the budget says."""
+        try:
+            self._timer.warm_up(record.candidate)
+            self._warm_further(record)
+        except LaunchError as error:
+            self._drop(record, error)
+
+    def read(self, record: Record[T], launches: int) -> None:
+        """Take one screening time, the mean of `launches` launches."""
+        try:
+            reading = self._timer.screen(record.candidate, launches)
+        except LaunchError as error:
+            self._drop(record, error)
+            return
+        if self._is_time(record, reading):
+            record.allowance.charge(reading * launches, launches)
+            record.readings.append(reading)
+
+    def round(self, number: int, records: Sequence[Record[T]]) -> None:
+        """Take one sample of each record, in an order that changes from round to round.
+
+        Even rounds are shuffled, each odd one runs the other way round, so that a steady drift cancels over two.
+        """
+        self._order = self._order[::-1] if number % 2 else self.shuffled(records)
+        taking_part = set(records)
+        for group in self._groups([record for record in self._order if record in taking_part]):
+            for record, sample in self._samples(group):
+                record.rounds[number] = sample
+
+    def pair(self, first: Record[T], second: Record[T]) -> tuple[float, float] | None:
+        """Take a fresh sample of each, in this order; None when one of them is dropped by it."""
+        samples = self._samples([first, second])
+        for record, sample in samples:
+            record.confirming.append(sample)
+        if len(samples) < 2:
+            return None
+        return samples[0][1], samples[1][1]
+
+    def _warm_further(self, record: Record[T]) -> None:
+        # Timed only to know when the duration is over: measuring looks at no clock but the deadline's.
+        most_ms = self._budget.warmup_duration_ms or math.inf
+        most = self._budget.warmup_samples or (_MOST_WARMUPS if self._budget.warmup_duration_ms else 0)
+        launches, spent_ms = 0, 0.0
+        while launches < most and spent_ms < most_ms and not self.deadline.has_passed(EARLY_SHARE):
+            reading = self._timer.screen(record.candidate, 1)
+            if not self._is_time(record, reading):
+                return
+            launches += 1
+            spent_ms += reading
+
+    def _groups(self, order: Sequence[Record[T]]) -> Iterator[list[Record[T]]]:
+        group: list[Record[T]] = []
+        for record in order:
+            if not group:
+                if self.deadline.has_passed(EARLY_SHARE):
+                    return
+                left_ms = self.deadline.remaining_seconds(EARLY_SHARE) * 1000.0
+            group.append(record)
+            left_ms -= record.estimate_ms
+            if len(group) == _GROUP or left_ms <= 0.0:
+                yield group
+                group = []
+        if group:
+            yield group
+
+    def _samples(self, group: Sequence[Record[T]]) -> list[tuple[Record[T], float]]:
+        """Return the samples of one call; when it fails, of one call for each, since it does not say who failed."""
+        try:
+            times = self._timer.sample([record.candidate for record in group])
+        except LaunchError as error:
+            if len(group) == 1:
+                self._drop(group[0], error)
+                return []
+            return [sample for record in group for sample in self._samples([record])]
+        if len(times) != len(group):
+            raise MeasurementError(f"the timer returned {len(times)} samples for {len(group)} candidates")
+        samples = []
+        for record, time_ms in zip(group, times, strict=True):
+            if self._is_time(record, time_ms):
+                record.allowance.charge(time_ms)
+                samples.append((record, time_ms))
+        return samples
+
+    def _is_time(self, record: Record[T], time_ms: float) -> bool:
+        if _SHORTEST_MS <= time_ms <= _LONGEST_MS:
+            return True
+        self._drop(record, MeasurementError(f"timed as {time_ms} ms, which is no duration of a launch"))
+        return False
+
+    def _drop(self, record: Record[T], error: Exception) -> None:
+        if record is self.first:
+            raise MeasurementError(f"the first choice {record.kernel} cannot be timed: {error}") from error
+        record.is_broken = True
+        record.dropped = f"cannot run: {error}" if isinstance(error, LaunchError) else str(error)

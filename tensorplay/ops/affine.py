@@ -1,0 +1,145 @@
+"""Products with something added: `addmm` and `linear`.
+
+The host adds after the product, the same way for every kernel, so that kernels differ in the product alone.
+"""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tensorplay.errors import ShapeError
+from tensorplay.ops.products import Out, run_matrix_product
+from tensorplay.ops.shapes import check_broadcast, check_host, check_matrices, check_out
+from tensorplay.runtime.process import get_tuning_context, state
+
+__all__ = ["addmm", "linear"]
+
+Array = NDArray[Any]
+
+
+def addmm(
+    bias_or_c: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    alpha: float = 1,
+    beta: float = 1,
+    out: Out = None,
+) -> Array:
+    """Return `beta * bias_or_c + alpha * (a @ b)`.
+
+    Parameters
+    ----------
+    bias_or_c : array
+        A vector (n,), a matrix (m, n), or anything that broadcasts to that. Not read when `beta` is 0, so that
+        NaN in it does not spread.
+    a : array (m, k)
+        Left operand.
+    b : array (k, n)
+        Right operand.
+    alpha, beta : float
+        Factors. They are no part of the signature.
+    out : array (m, n), optional
+        Where the result goes. It may be `bias_or_c` itself, or overlap an operand.
+
+    Returns
+    -------
+    array (m, n)
+        `out` if given.
+
+    Raises
+    ------
+    ShapeError, OperandError
+        As `mm`.
+    """
+    check_host(bias_or_c, a, b)
+    a, b, c = np.asanyarray(a), np.asanyarray(b), np.asanyarray(bias_or_c)
+    result = check_matrices("addmm", a.shape, b.shape)
+    check_broadcast("addmm", "bias_or_c", c.shape, result)
+    check_out("addmm", out, result)
+    if not _is_plain(a, b, c, out, alpha, beta):
+        return _as_numpy(alpha * np.matmul(a, b) if alpha != 1 else np.matmul(a, b), c, beta, out)
+    if beta == 0:
+        product = _product("addmm", a, b, out)
+        return product if alpha == 1 else np.multiply(product, alpha, out=product)
+    is_bias = c.shape == (result[1],)
+    overlapping = out is not None and np.may_share_memory(out, c)
+    product = _product("addmm", a, b, None if overlapping else out, bias=is_bias, accumulate=not is_bias)
+    if alpha != 1:
+        np.multiply(product, alpha, out=product)
+    return np.add(product, c if beta == 1 else c * beta, out=out if overlapping else product)
+
+
+def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, out: Out = None) -> Array:
+    """Return `x @ weight.T + bias`, the weight used in place as its transposed view.
+
+    Parameters
+    ----------
+    x : array (..., k)
+        Rows of input; leading dimensions are folded into one.
+    weight : array (n, k)
+        One row for each output.
+    bias : array (n,), optional
+        Added to each row.
+    out : array (..., n), optional
+        Where the result goes.
+
+    Returns
+    -------
+    array (..., n)
+        `out` if given.
+
+    Raises
+    ------
+    ShapeError, OperandError
+        As `mm`.
+    """
+    check_host(x, weight, bias)
+    x, weight = np.asanyarray(x), np.asanyarray(weight)
+    if x.ndim == 0 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
+        raise ShapeError(f"linear: x is {x.shape} and weight {weight.shape}; allowed: (..., k) and (n, k)")
+    outputs, inputs = weight.shape
+    result = (*x.shape[:-1], outputs)
+    check_out("linear", out, result)
+    added = None if bias is None else np.asanyarray(bias)
+    if added is not None and added.shape != (outputs,):
+        raise ShapeError(f"linear: bias is {added.shape}; weight {weight.shape} asks for ({outputs},)")
+    if not _is_plain(x, weight, added, out, 1, 1) or 0 in result:
+        product = np.matmul(x, weight.T)
+        return _as_numpy(product, added, 1, out)
+    # A view of `out` when its rows allow one; else the result is copied there at the end.
+    rows = None if out is None or not (out.ndim == 2 or out.flags.c_contiguous) else out.reshape(-1, outputs)
+    if rows is not None and added is not None and np.may_share_memory(rows, added):
+        added = added.copy()
+    product = _product("linear", x.reshape(-1, inputs), weight.T, rows, bias=added is not None)
+    if added is not None:
+        np.add(product, added, out=product)
+    if out is None:
+        return product.reshape(result)
+    if rows is None:
+        out[...] = product.reshape(result)
+    return out
+
+
+def _product(name: str, a: Array, b: Array, out: Out, *, bias: bool = False, accumulate: bool = False) -> Array:
+    context = state.context or get_tuning_context()
+    return run_matrix_product(context, name, a, b, out, bias=bias, accumulate=accumulate)
+
+
+def _is_plain(a: Array, b: Array, c: Array | None, out: Out, alpha: object, beta: object) -> bool:
+    """Return whether everything is an ndarray of one inexact type, and the factors are real numbers."""
+    arrays = [array for array in (a, b, c, out) if array is not None]
+    if not (isinstance(alpha, Real) and isinstance(beta, Real)):
+        return False
+    return all(type(array) is np.ndarray and array.dtype == a.dtype for array in arrays) and a.dtype.kind in "fcV"
+
+
+def _as_numpy(product: Array, c: Array | None, beta: Any, out: Out) -> Array:
+    """Add and store with NumPy's own promotion, for operands that no plan takes."""
+    value = product if c is None or beta == 0 else product + (c if beta == 1 else beta * c)
+    if out is None:
+        return value
+    np.copyto(out, value, casting="same_kind")
+    return out

@@ -1,0 +1,178 @@
+"""The plain products on NumPy arrays: `mm`, `bmm` and `matmul`.
+
+A hit does one dictionary look-up and one attribute write, then runs the plan: no string, no lock, no allocation
+but the result. The key is the operands' layout, so everything that a plan was prepared for is in it.
+"""
+
+# A plan's run is typed for every backend's operands at once; here they are NumPy's, and so are the results.
+# mypy: disable-error-code="no-any-return"
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tensorplay.gemm.problem import CPU, GemmProblem
+from tensorplay.ops.layout import batch_problem, matrix_problem
+from tensorplay.ops.shapes import check_batch, check_host, check_matrices, check_out, explain_mismatch
+from tensorplay.runtime.context import TuningContext
+from tensorplay.runtime.process import get_tuning_context, state
+
+__all__ = ["bmm", "matmul", "mm", "run_matrix_product"]
+
+Array = NDArray[Any]
+Out = Array | None
+
+_ndarray = np.ndarray
+_matmul: Any = np.matmul
+
+
+def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
+    """Multiply two matrices, with the kernel that was measured fastest for them when tuning is on.
+
+    Parameters
+    ----------
+    a : array (m, k)
+        Left operand. Transposed views and padded rows are used in place.
+    b : array (k, n)
+        Right operand, of the same data type for a tuned product; otherwise NumPy's promotion applies.
+    out : array (m, n), optional
+        Where the result goes. It may overlap an operand.
+
+    Returns
+    -------
+    array (m, n)
+        `out` if given.
+
+    Raises
+    ------
+    ShapeError
+        When the shapes do not fit; the message names them.
+    OperandError
+        When an operand lives on a device, or `out` is no NumPy array.
+
+    Notes
+    -----
+    Any number of threads may call it. The first call of a signature measures it when tuning is on.
+    """
+    context = state.context or get_tuning_context()
+    if type(a) is _ndarray and type(b) is _ndarray:
+        if not context.enabled:
+            if a.ndim == 2 and b.ndim == 2:
+                try:
+                    return _matmul(a, b, out)
+                except ValueError as error:
+                    check_out("mm", out, check_matrices("mm", a.shape, b.shape))
+                    raise error from None
+        elif out is None:
+            plans = context.plans
+            key: Any = (a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype)
+            resolved = plans.get(key)
+            if resolved is None:
+                return _first_mm(context, key, a, b, None)
+            resolved.tally.calls += 1
+            try:
+                return resolved.run(a, b, None)
+            except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
+                return context.recover(resolved, error, a, b, None)
+        elif type(out) is _ndarray:
+            plans = context.plans
+            key = (
+                a.shape,
+                a.strides,
+                a.dtype,
+                b.shape,
+                b.strides,
+                b.dtype,
+                out.shape,
+                out.strides,
+                out.dtype,
+            )
+            resolved = plans.get(key)
+            if resolved is None:
+                return _first_mm(context, key, a, b, out)
+            resolved.tally.calls += 1
+            try:
+                return resolved.run(a, b, out)
+            except Exception as error:  # noqa: BLE001 - as above
+                return context.recover(resolved, error, a, b, out)
+    check_host(a, b)
+    check_out("mm", out, check_matrices("mm", np.shape(a), np.shape(b)))
+    return _matmul(a, b, out=out)
+
+
+def bmm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
+    """Multiply two stacks of matrices, (b, m, k) by (b, k, n), one by one.
+
+    Tuned when `FAMILIES` is `all`. Raises and returns as `mm` does.
+    """
+    check_host(a, b)
+    check_out("bmm", out, check_batch(np.shape(a), np.shape(b)))
+    context = state.context or get_tuning_context()
+    if not (context.enabled and type(a) is _ndarray and type(b) is _ndarray and (out is None or type(out) is _ndarray)):
+        return _matmul(a, b, out=out)
+    key = _key("bmm", a, b, out)
+    return _run(context, key, a, b, out, lambda: batch_problem(a, b, out))
+
+
+def matmul(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
+    """Multiply as `numpy.matmul` does, 1-D operands and broadcast stacks included, tuned where a matrix is met.
+
+    Two matrices go the way of `mm`, a stack by one matrix as one tall matrix, two equal stacks the way of `bmm`;
+    everything else is NumPy's own. Raises `ShapeError` where NumPy raises ValueError for shapes.
+    """
+    try:
+        if type(a) is _ndarray and type(b) is _ndarray:
+            if a.ndim == 2 and b.ndim == 2:
+                return mm(a, b, out=out)
+            if a.ndim > 2 and b.ndim == 2 and out is None and a.flags.c_contiguous and a.size and a.shape[-1] == len(b):
+                return mm(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
+            if a.ndim == 3 and b.ndim == 3 and len(a) == len(b) and a.shape[2] == b.shape[1]:
+                return bmm(a, b, out=out)
+        check_host(a, b)
+        return _matmul(a, b, out=out)
+    except ValueError as error:
+        raise explain_mismatch(a, b, error) from None
+
+
+def run_matrix_product(
+    context: TuningContext,
+    name: str,
+    a: Array,
+    b: Array,
+    out: Out,
+    *,
+    bias: bool = False,
+    accumulate: bool = False,
+) -> Array:
+    """Run the (m, k) by (k, n) product of an operation that adds something to it; shapes are checked already."""
+    if not context.enabled:
+        return _matmul(a, b, out)
+    key = (bias, accumulate, *_key(name, a, b, out))
+    return _run(context, key, a, b, out, lambda: matrix_problem(a, b, out, bias=bias, accumulate=accumulate))
+
+
+def _first_mm(context: TuningContext, key: object, a: Array, b: Array, out: Out) -> Array:
+    check_out("mm", out, check_matrices("mm", a.shape, b.shape))
+    return _run(context, key, a, b, out, lambda: matrix_problem(a, b, out))
+
+
+def _key(name: str, a: Array, b: Array, out: Out) -> tuple[object, ...]:
+    where = None if out is None else (out.shape, out.strides, out.dtype)
+    return (name, a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, where)
+
+
+def _run(context: TuningContext, key: object, a: Array, b: Array, out: Out, pose: Any) -> Array:
+    """Run what the layout `key` resolved to, resolving it first when it is new; `pose` makes its problem."""
+    plans = context.plans
+    resolved = plans.get(key)
+    if resolved is None:
+        problem: GemmProblem | None = pose()
+        resolved = context.fixed(_matmul) if problem is None else context.resolve(problem, context.backend(CPU))
+        context.keep(plans, key, resolved)
+    else:
+        resolved.tally.calls += 1
+    try:
+        return resolved.run(a, b, out)
+    except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
+        return context.recover(resolved, error, a, b, out)

@@ -1,0 +1,243 @@
+"""The tuning context: it holds the state of the tunable runtime, and turns a problem into what runs.
+
+It composes and delegates: files are the archive's and the database's, times are the tuner's, rules are the
+decision table's, and what the process has learned is the ledger's.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from tensorplay.backends.base import Backend, Plan
+from tensorplay.gemm import DEFAULT, GemmProblem, Signature, signature_of
+from tensorplay.measure.report import SelectionReport
+from tensorplay.runtime import listeners as events
+from tensorplay.runtime.device_results import DeviceResults
+from tensorplay.runtime.measuring import Measuring
+from tensorplay.runtime.notice import logger
+from tensorplay.runtime.rejections import Rejection
+from tensorplay.runtime.resolution import Action, Decision, EntryState, Facts, Reason, decide
+from tensorplay.runtime.resolved import Resolved
+from tensorplay.typing import Clock
+
+__all__ = ["TuningContext"]
+
+# Plans kept ready by operand layout; a workload whose shapes never repeat starts over instead of growing.
+LARGEST_PLAN_CACHE = 1 << 16
+
+
+class TuningContext(Measuring):
+    """The state of the tunable runtime, with every operation of `tensorplay.tunable` as a method.
+
+    A process has one, `get_tuning_context()`; tests make their own. Safe in any number of threads.
+
+    Parameters
+    ----------
+    environ : mapping, optional
+        Where settings are read from, once, here; the process's environment by default.
+    directory : path, optional
+        What relative file names are relative to; the working directory by default.
+    backends : mapping of str to Backend, optional
+        Backends by device, instead of the registry's.
+    clock : callable, optional
+        Seconds for `TOTAL_TUNING_SECONDS`.
+
+    Attributes
+    ----------
+    enabled : bool
+        The master switch, for the hot path to read. Set by `enable()` only.
+    plans : dict
+        What each operand layout resolved to, filled by `tensorplay.ops`. Replaced as a whole when anything
+        changes, so that whoever resolves must store into the dict that it read before.
+    """
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str] | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        backends: Mapping[str, Backend] | None = None,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        super().__init__(
+            os.environ if environ is None else environ,
+            os.curdir if directory is None else directory,
+            backends or {},
+            clock,
+        )
+        self.plans: dict[Any, Resolved] = {}
+        self.enabled = self._settings.enabled
+        self._settings.on_change(self._setting_changed)
+
+    def resolve(self, problem: GemmProblem, backend: Backend, stream: int | None = None) -> Resolved:
+        """Return what runs `problem` now, by the decision table, and count the call; measures when the table says so.
+
+        Raises nothing that tuning caused: where anything fails, the first choice is returned.
+        """
+        try:
+            return self._resolve(problem, backend, stream)
+        except Exception:  # noqa: BLE001 - whatever it is, it must not leave the caller's GEMM
+            logger.exception("the tuned choice for %s could not be found; the first choice runs", problem)
+            return self._settle(backend.first_choice(problem), None, Reason.FIRST_CHOICE)
+
+    def _resolve(self, problem: GemmProblem, backend: Backend, stream: int | None) -> Resolved:
+        if not backend.is_tunable(problem, self._settings.families):
+            return self._settle(backend.first_choice(problem), None, Reason.FIRST_CHOICE)
+        signature = signature_of(problem)
+        device = self._device(problem.device, backend)
+        plan, state = None, EntryState.NONE
+        if self._settings.enabled:
+            device.ensure_loaded()
+            plan, state = self._recorded(device, signature, problem, backend)
+        decision = decide(
+            Facts(
+                enabled=self._settings.enabled,
+                entry=state,
+                capturing=backend.is_capturing(stream),
+                tuning=self._settings.tuning and self._ledger.not_measurable(signature) is None,
+                pinned=self._ledger.pinned(signature) is not None,
+            )
+        )
+        if decision.pin:
+            self._ledger.pin(signature, "first used under a graph capture")
+        if decision.action is Action.WINNER and plan is not None:
+            return self._settle(plan, signature, decision.reason, backend.first_choice(problem))
+        if decision.action is Action.SELECT_IN_PROCESS:
+            return self._settle(self._select(signature, problem, backend), signature, decision.reason)
+        if decision.action is Action.MEASURE:
+            measurement = self._measure(device, signature, problem, backend)
+            if measurement is None:
+                return self._resolve(problem, backend, stream)
+            tally = self._ledger.counters.tally(signature, Reason.REPLAYED)
+            return Resolved(measurement.plan.run, tally, signature, measurement.plan, backend.first_choice(problem))
+        return self._run_first_choice(decision, device, signature, problem, backend)
+
+    def keep(self, plans: dict[Any, Resolved], key: object, resolved: Resolved) -> None:
+        """Let later calls of the same operand layout run `resolved`; `plans` is what was read before resolving."""
+        if not resolved.cacheable:
+            return
+        if len(plans) >= LARGEST_PLAN_CACHE:
+            self._invalidate()
+        plans[key] = resolved
+
+    def fixed(self, run: Any) -> Resolved:
+        """Return what runs a product that has no signature; `run` is what the library would run by itself."""
+        return Resolved(run, self._ledger.counters.tally(None, Reason.FIRST_CHOICE))
+
+    def recover(self, resolved: Resolved, error: Exception, *operands: object) -> Any:
+        """Run the first choice for one call whose winner raised `error`, and treat the winner as stale.
+
+        Raises what the first choice raises: then the operands are at fault, and the winner is not.
+        """
+        first, signature, plan = resolved.first_choice, resolved.signature, resolved.plan
+        if first is None or signature is None or plan is None or plan.kernel == first.kernel:
+            raise error
+        result = first.run(*operands)
+        self._ledger.rejections.fail(signature, plan.kernel)
+        self._ledger.reject(signature, plan.kernel, f"failed when it ran: {error}")
+        self._ledger.counters.tally(signature, Reason.FALLBACK).calls += 1
+        self.listeners.tell(events.FALLBACK, op=signature.op, params=signature.params, kernel=plan.kernel)
+        self._invalidate()
+        return result
+
+    def get_rejections(self) -> list[Rejection]:
+        """Return the recorded winners that did not run in this process, with the reason of each."""
+        return self._ledger.rejections.listed()
+
+    def get_untuned(self) -> list[tuple[str, str]]:
+        """Return the signatures (op, params) that ran without a winner in this process, in the order met."""
+        return [(op, params) for op, params in self._ledger.untuned()]
+
+    def stats(self) -> dict[str, int]:
+        """Return how often each thing happened in this process; `Reason` says what each counts."""
+        return self._ledger.counters.totals()
+
+    def explain(self, op: str, params: str) -> dict[str, object]:
+        """Return why a signature runs what it runs: its entry, the candidates, their times, and the margin.
+
+        What a `SelectionReport` says (`verdict`, `candidates`, `confirmation`, ...) is None for a signature that
+        another process measured.
+        """
+        signature = Signature(op, params)
+        with self._state_lock:
+            held = [(device, device.results.get(signature)) for device in self._devices.values()]
+        device, entry = next(((device, entry) for device, entry in held if entry is not None), (None, None))
+        report = self._ledger.report(signature)
+        return {
+            "op": op,
+            "params": params,
+            "kernel": entry.kernel if entry else None,
+            "time_ms": entry.time_ms if entry else None,
+            "origin": device.origins.get(signature, "file") if device else None,
+            "pinned": self._ledger.pinned(signature),
+            "not_measured": self._ledger.not_measurable(signature),
+            "rejections": [tuple(r) for r in self._ledger.rejections.listed() if (r.op, r.params) == signature],
+            "calls": self._ledger.counters.calls(signature),
+            **(report.to_dict() if report else dict.fromkeys(field.name for field in fields(SelectionReport))),
+        }
+
+    def unpin(self) -> int:
+        """Let every signature that was pinned under a graph capture be decided anew; return how many there were.
+
+        Graphs captured before keep what they captured, so eager reruns may differ from them in the last bits.
+        """
+        count = self._ledger.unpin()
+        self._invalidate()
+        return count
+
+    def _setting_changed(self, name: str, old: object, new: object) -> None:
+        self.enabled = self._settings.enabled
+        self._ledger.try_again()
+        if name == "filename":
+            with self._state_lock:
+                self._redirect()
+        self._invalidate()
+        self.listeners.tell(events.SETTING, name=name, old=old, new=new)
+
+    def _invalidate(self) -> None:
+        self.plans = {}
+
+    def _forgotten(self, signature: Signature, kernel: str | None = None) -> None:
+        self._ledger.forget(signature, kernel)
+
+    def _settle(
+        self,
+        plan: Plan,
+        signature: Signature | None,
+        reason: Reason,
+        first_choice: Plan | None = None,
+        *,
+        cacheable: bool = True,
+    ) -> Resolved:
+        tally = self._ledger.counters.tally(signature, reason)
+        tally.calls += 1
+        return Resolved(plan.run, tally, signature, plan, first_choice, cacheable)
+
+    def _recorded(
+        self, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
+    ) -> tuple[Plan | None, EntryState]:
+        """Return the recorded winner's plan, and what kind of entry there is; a stale one is reported."""
+        entry = device.results.get(signature)
+        if entry is None:
+            return None, EntryState.NONE
+        if entry.kernel == DEFAULT:
+            return None, EntryState.DEFAULT
+        if entry.kernel in self._ledger.rejections.failed(signature):
+            return None, EntryState.STALE
+        try:
+            return backend.rebuild(problem, entry.kernel), EntryState.WINNER
+        except Exception as error:  # noqa: BLE001 - a kernel id from a file must not break a GEMM, whatever it does
+            self._ledger.reject(signature, entry.kernel, str(error))
+            return None, EntryState.STALE
+
+    def _run_first_choice(
+        self, decision: Decision, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
+    ) -> Resolved:
+        if decision.untuned:
+            self._ledger.note_untuned(signature)
+            if self._settings.record_untuned:
+                self._log_untuned(signature, device.device)
+        cacheable = decision.settled or not backend.captures
+        return self._settle(backend.first_choice(problem), signature, decision.reason, cacheable=cacheable)

@@ -1,0 +1,55 @@
+"""What happened, counted by reason and by signature."""
+
+from collections import Counter
+
+from tensorplay.gemm import Signature
+from tensorplay.locks import ForkSafeLock
+from tensorplay.runtime.resolution import Reason
+
+__all__ = ["Counters", "Tally"]
+
+
+class Tally:
+    """Calls of one signature for one reason.
+
+    The hot path writes `tally.calls += 1` without a lock. Between its load and its store there is no call and no
+    backward jump, the only places where the interpreter switches threads, so no count is lost.
+    """
+
+    __slots__ = ("calls",)
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+
+class Counters:
+    """Counts of calls, kept in tallies, and of events; safe in any number of threads."""
+
+    def __init__(self) -> None:
+        self._lock = ForkSafeLock()
+        self._tallies: dict[tuple[Signature | None, Reason], Tally] = {}
+        self._events: Counter[Reason] = Counter()
+
+    def tally(self, signature: Signature | None, reason: Reason) -> Tally:
+        """Return the tally of a signature and reason; None stands for all products that have no signature."""
+        with self._lock:
+            return self._tallies.setdefault((signature, reason), Tally())
+
+    def count(self, reason: Reason) -> None:
+        """Count one event."""
+        with self._lock:
+            self._events[reason] += 1
+
+    def totals(self) -> dict[str, int]:
+        """Return the count of every reason, also of those that never occurred."""
+        with self._lock:
+            totals = {reason.value: self._events[reason] for reason in Reason}
+            for (_, reason), tally in self._tallies.items():
+                totals[reason.value] += tally.calls
+        return totals
+
+    def calls(self, signature: Signature) -> dict[str, int]:
+        """Return how often one signature was called, by reason."""
+        with self._lock:
+            tallies = list(self._tallies.items())
+        return {reason.value: tally.calls for (owner, reason), tally in tallies if owner == signature and tally.calls}

@@ -1,0 +1,105 @@
+"""What one process has met and learned: counts, pins, untuned signatures, rejections, measurements' reports."""
+
+from tensorplay.gemm import Signature
+from tensorplay.locks import ForkSafeLock
+from tensorplay.measure.report import SelectionReport
+from tensorplay.runtime import listeners as events
+from tensorplay.runtime.counters import Counters
+from tensorplay.runtime.listeners import Listeners
+from tensorplay.runtime.rejections import Rejections
+from tensorplay.runtime.resolution import Reason
+
+__all__ = ["Ledger"]
+
+# Reports are evidence for people; a workload whose shapes never repeat keeps the newest.
+MOST_REPORTS = 4096
+
+
+class Ledger:
+    """Facts of this process that no file holds; safe in any number of threads. Tells the listeners what is new."""
+
+    def __init__(self, listeners: Listeners) -> None:
+        self.counters = Counters()
+        self.rejections = Rejections()
+        self._listeners = listeners
+        self._lock = ForkSafeLock()
+        self._pinned: dict[Signature, str] = {}
+        self._untuned: dict[Signature, None] = {}
+        self._unmeasurable: dict[Signature, str] = {}
+        self._reports: dict[Signature, SelectionReport] = {}
+
+    def pin(self, signature: Signature, why: str) -> None:
+        """Keep the first choice for a signature until `unpin`."""
+        with self._lock:
+            new = signature not in self._pinned
+            self._pinned.setdefault(signature, why)
+        if new:
+            self._count(Reason.PINNED, events.PINNED, signature, reason=why)
+
+    def pinned(self, signature: Signature) -> str | None:
+        """Return why a signature is pinned, None when it is not."""
+        return self._pinned.get(signature)
+
+    def unpin(self) -> int:
+        """Drop every pin; return how many there were."""
+        with self._lock:
+            count = len(self._pinned)
+            self._pinned.clear()
+        return count
+
+    def note_untuned(self, signature: Signature) -> None:
+        """Remember that a signature ran without a winner."""
+        with self._lock:
+            new = signature not in self._untuned
+            self._untuned[signature] = None
+        if new:
+            self._count(Reason.UNTUNED, events.UNTUNED, signature)
+
+    def untuned(self) -> list[Signature]:
+        """Return the signatures that ran without a winner, in the order met."""
+        with self._lock:
+            return list(self._untuned)
+
+    def reject(self, signature: Signature, kernel: str, reason: str) -> None:
+        """Remember that a recorded winner did not run."""
+        if self.rejections.add(signature, kernel, reason):
+            self._count(Reason.REJECTED, events.REJECTED, signature, kernel=kernel, reason=reason)
+
+    def give_up(self, signature: Signature, why: str) -> None:
+        """Remember that measuring a signature failed, so that it is not tried on every call."""
+        with self._lock:
+            self._unmeasurable[signature] = why
+
+    def not_measurable(self, signature: Signature) -> str | None:
+        """Return why a signature is not measured, None when it can be."""
+        return self._unmeasurable.get(signature)
+
+    def try_again(self) -> None:
+        """Let every signature be measured again: a setting that may have been the reason has changed."""
+        with self._lock:
+            self._unmeasurable.clear()
+
+    def forget(self, signature: Signature, kernel: str | None = None) -> None:
+        """Forget what was learned against a signature; against one kernel of it when that is named."""
+        with self._lock:
+            self._unmeasurable.pop(signature, None)
+            self._reports.pop(signature, None)
+        for failed in self.rejections.failed(signature):
+            if kernel in {None, failed}:
+                self.rejections.forgive(signature, failed)
+
+    def keep_report(self, signature: Signature, report: SelectionReport) -> None:
+        """Keep how a winner was chosen."""
+        with self._lock:
+            if len(self._reports) >= MOST_REPORTS:
+                del self._reports[next(iter(self._reports))]
+            self._reports[signature] = report
+        self.counters.count(Reason.MEASURED)
+
+    def report(self, signature: Signature) -> SelectionReport | None:
+        """Return how a winner was chosen, None when this process did not choose it."""
+        return self._reports.get(signature)
+
+    def _count(self, counted: Reason, event: str, signature: Signature, **detail: object) -> None:
+        self.counters.count(counted)
+        self._listeners.tell(event, op=signature.op, params=signature.params, **detail)

@@ -1,0 +1,64 @@
+"""Recorded winners that no longer run, each with its reason, once per process."""
+
+from typing import NamedTuple
+
+from tensorplay.gemm import Signature
+from tensorplay.locks import ForkSafeLock
+
+__all__ = ["Rejection", "Rejections"]
+
+
+class Rejection(NamedTuple):
+    """A recorded winner that did not run, and why; `healed` names what was measured in its place, if anything."""
+
+    op: str
+    params: str
+    kernel: str
+    reason: str
+    healed: str | None = None
+
+
+class Rejections:
+    """The rejections of one process, in the order they were met; safe in any number of threads."""
+
+    def __init__(self) -> None:
+        self._lock = ForkSafeLock()
+        self._met: dict[tuple[Signature, str], Rejection] = {}
+        self._failed: set[tuple[Signature, str]] = set()
+
+    def add(self, signature: Signature, kernel: str, reason: str) -> bool:
+        """Remember one; return whether it is new in this process."""
+        key = (signature, kernel)
+        with self._lock:
+            known = self._met.get(key)
+            if known is not None and known.healed is None:
+                return False
+            self._met[key] = Rejection(*signature, kernel, reason)
+            return True
+
+    def fail(self, signature: Signature, kernel: str) -> None:
+        """Remember that a kernel builds for a signature but failed when it ran: it is stale from now on."""
+        with self._lock:
+            self._failed.add((signature, kernel))
+
+    def failed(self, signature: Signature) -> frozenset[str]:
+        """Return the kernels that failed when they ran for a signature."""
+        with self._lock:
+            return frozenset(kernel for owner, kernel in self._failed if owner == signature)
+
+    def heal(self, signature: Signature, kernel: str, *, winner: str) -> None:
+        """Note the kernel that took a rejected one's place."""
+        with self._lock:
+            known = self._met.get((signature, kernel))
+            if known is not None:
+                self._met[signature, kernel] = known._replace(healed=winner)
+
+    def forgive(self, signature: Signature, kernel: str) -> None:
+        """Let a kernel be tried again: a person asked for it."""
+        with self._lock:
+            self._failed.discard((signature, kernel))
+
+    def listed(self) -> list[Rejection]:
+        """Return all, oldest first."""
+        with self._lock:
+            return list(self._met.values())

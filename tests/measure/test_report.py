@@ -1,0 +1,77 @@
+import json
+
+from tensorplay.measure.report import CandidateReport, Confirmation, SelectionReport, Verdict
+
+CONFIRMATION = Confirmation(7, 1.1, 1.0, 0.1, 0.09, 0.11)
+REPORT = SelectionReport(
+    verdict=Verdict.WINNER,
+    winner="fast",
+    winner_ms=1.0,
+    first_choice_ms=1.1,
+    candidates=(
+        CandidateReport("first", 7, 1.1, 1.0, 1.2, 1.15, "confirmation: beaten"),
+        CandidateReport("fast", 7, 1.0, 0.9, 1.05, 1.0, None),
+    ),
+    confirmation=CONFIRMATION,
+)
+
+
+def test_a_report_becomes_plain_json_with_all_its_fields() -> None:
+    assert json.loads(json.dumps(REPORT.to_dict())) == {
+        "verdict": "winner",
+        "winner": "fast",
+        "winner_ms": 1.0,
+        "first_choice_ms": 1.1,
+        "candidates": [
+            {
+                "kernel": "first",
+                "samples": 7,
+                "median_ms": 1.1,
+                "quartile_low_ms": 1.0,
+                "quartile_high_ms": 1.2,
+                "screened_ms": 1.15,
+                "dropped": "confirmation: beaten",
+            },
+            {
+                "kernel": "fast",
+                "samples": 7,
+                "median_ms": 1.0,
+                "quartile_low_ms": 0.9,
+                "quartile_high_ms": 1.05,
+                "screened_ms": 1.0,
+                "dropped": None,
+            },
+        ],
+        "confirmation": {
+            "pairs": 7,
+            "first_choice_ms": 1.1,
+            "winner_ms": 1.0,
+            "gain": 0.1,
+            "gain_low": 0.09,
+            "gain_high": 0.11,
+        },
+    }
+
+
+def test_the_verdict_is_a_plain_string_in_json() -> None:
+    assert type(REPORT.to_dict()["verdict"]) is str
+
+
+def test_candidates_that_failed_before_are_appended() -> None:
+    failed = CandidateReport.untimed("wrong", "wrong result: 3 elements are off")
+    report = REPORT.with_candidates([failed])
+    assert report.candidates == (*REPORT.candidates, failed)
+    assert (failed.samples, failed.median_ms, failed.screened_ms) == (0, None, None)
+    assert len(REPORT.candidates) == 2
+
+
+def test_a_measurement_that_failed_reports_the_first_choice_and_why() -> None:
+    report = SelectionReport.not_measured("first", "cannot run")
+    assert report.to_dict() == {
+        "verdict": "not measured",
+        "winner": "first",
+        "winner_ms": None,
+        "first_choice_ms": None,
+        "candidates": [CandidateReport.untimed("first", "cannot run").to_dict()],
+        "confirmation": None,
+    }

@@ -1,0 +1,46 @@
+"""Counts are exact, in any number of threads."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from tensorplay.gemm import Signature
+from tensorplay.runtime.counters import Counters
+from tensorplay.runtime.resolution import Reason
+
+ONE, OTHER = Signature("op", "one"), Signature("op", "other")
+
+
+def test_every_reason_is_there_before_anything_happened() -> None:
+    assert Counters().totals() == dict.fromkeys((reason.value for reason in Reason), 0)
+
+
+def test_calls_add_up_over_signatures_and_events_join_them() -> None:
+    counters = Counters()
+    counters.tally(ONE, Reason.REPLAYED).calls += 2
+    counters.tally(OTHER, Reason.REPLAYED).calls += 3
+    counters.tally(None, Reason.FIRST_CHOICE).calls += 1
+    counters.count(Reason.MEASURED)
+    assert counters.totals()["replayed"] == 5
+    assert counters.totals()["first_choice"] == 1
+    assert counters.totals()["measured"] == 1
+    assert counters.calls(ONE) == {"replayed": 2}
+    assert counters.tally(ONE, Reason.REPLAYED) is counters.tally(ONE, Reason.REPLAYED)
+
+
+def test_no_call_is_lost_between_threads_that_count_without_a_lock() -> None:
+    counters = Counters()
+    tally = counters.tally(ONE, Reason.REPLAYED)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def count() -> None:
+        for _ in range(20_000):
+            tally.calls += 1
+
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for future in [pool.submit(count) for _ in range(4)]:
+                future.result()
+    finally:
+        sys.setswitchinterval(interval)
+    assert counters.totals()["replayed"] == 80_000
