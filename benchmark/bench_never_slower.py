@@ -24,7 +24,7 @@ from harness.host_shapes import HOST_SHAPES, Operands, Shape
 from harness.product import kernel_alone, numpy_matmul, tensorplay_mm
 from harness.result import Figure, Goal, Result
 from harness.spread import Spread, geometric_mean_spread, ratios, spread_of
-from harness.timing import interleave, loops_to_fill
+from harness.timing import FEWEST_ROUNDS, interleave, loops_to_fill
 
 from tensorplay import mm, tunable
 from tensorplay.backends.base import CandidateQuery, Plan
@@ -37,7 +37,7 @@ from tensorplay.runtime.process import state
 
 TUNED, LOWEST = "tuned.csv", "lowest.csv"
 BLOCK_SECONDS = 0.002
-FEWEST_ROUNDS = 11
+MOST_ROUNDS = 101
 GAINS = ("call", "kernel", "lowest call", "lowest kernel")
 
 
@@ -110,9 +110,7 @@ def _compare(shape: Shape, operands: Operands, contexts: list[TuningContext], se
         contestants[f"{prefix}call"] = tensorplay_mm(operands, context)
         contestants[f"{prefix}kernel"] = kernel_alone(operands, plan)
     loops = loops_to_fill(list(contestants.values()), BLOCK_SECONDS)
-    round_seconds = 2 * loops * sum(contestant.block(loops) for contestant in contestants.values())
-    rounds = max(FEWEST_ROUNDS, round(seconds / round_seconds))
-    values = interleave(contestants, rounds=rounds, loops=loops)
+    values = interleave(contestants, rounds=MOST_ROUNDS, loops=loops, seconds=seconds)
     return {
         "numpy us": 1e6 * spread_of(values["numpy"]).median,
         "winner": kernels[0],
@@ -146,7 +144,7 @@ def measure(quick: bool) -> Result:
         settings={
             "shapes": shapes,
             "seconds a shape": seconds,
-            "fewest rounds": FEWEST_ROUNDS,
+            "rounds": f"{FEWEST_ROUNDS} to {MOST_ROUNDS}",
             "operands": "the same in every call, as warm as the caches keep them",
             "tuning": "default settings",
             "tuning seconds": sum(row["seconds"] for row in tuned),

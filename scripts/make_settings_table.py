@@ -49,8 +49,14 @@ def main() -> int:
 def _row(setting: Setting) -> str:
     variables = "<br>".join(f"`{variable}`" for variable in setting.variables)
     device = "" if setting.device == "all" else f" Only on {setting.device}."
-    cells = (f"`{setting.name}`", variables, _default(setting), setting.allowed, setting.help + device)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    allowed = "on or off" if setting.kind.name == "boolean" else setting.allowed
+    cells = (f"`{setting.name}`", variables, _default(setting), _plain(allowed), _plain(setting.help + device))
+    return "| " + " | ".join(cells) + " |"
+
+
+def _plain(text: str) -> str:
+    """Return text that Markdown shows as it is, in one cell."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("_", "\\_")
 
 
 def _default(setting: Setting) -> str:

@@ -1,10 +1,15 @@
 """Interleaved timing: what is compared runs in turn, so that a busy or drifting machine hits all of it alike."""
 
+import math
+import time
 import timeit
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Contestant", "interleave", "loops_to_fill", "statement"]
+__all__ = ["FEWEST_ROUNDS", "Contestant", "interleave", "loops_to_fill", "statement"]
+
+FEWEST_ROUNDS = 7
+"""Fewer say nothing about a spread, however little time there is."""
 
 Loop = Callable[[int], float]
 
@@ -50,16 +55,22 @@ def loops_to_fill(contestants: Sequence[Contestant], seconds: float) -> int:
         loops *= 2
 
 
-def interleave(contestants: Mapping[str, Contestant], *, rounds: int, loops: int) -> dict[str, list[float]]:
+def interleave(
+    contestants: Mapping[str, Contestant], *, rounds: int, loops: int, seconds: float = math.inf
+) -> dict[str, list[float]]:
     """Return the seconds per call of each contestant, one value a round.
 
     A round runs everybody once and then once more in the opposite order (A B B A), and the two are averaged: a
     steady drift cancels. Who begins changes from round to round, so that nobody always follows the same other.
-    Values of one round belong together: compare them as pairs.
+    Values of one round belong together: compare them as pairs. After `seconds` no further round begins, once
+    there were `FEWEST_ROUNDS` or all.
     """
+    end = time.monotonic() + seconds
     names = list(contestants)
     values: dict[str, list[float]] = {name: [] for name in names}
     for number in range(rounds):
+        if number >= FEWEST_ROUNDS and time.monotonic() >= end:
+            break
         shift = number % len(names)
         order = names[shift:] + names[:shift]
         there = {name: contestants[name].block(loops) for name in order}

@@ -57,8 +57,8 @@ __all__ = ["bench"]
 @click.option(
     "--fresh/--keep",
     default=False,
-    help="Start without winners (the file there is renamed to end with .old), or keep those in the file, which are "
-    "then not measured again.  [default: keep]",
+    help="Start without winners (the file there is renamed to end with .old, in place of an older one), or keep those "
+    "in the file, which are then not measured again.  [default: keep]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output, and nothing else.")
 @click.pass_context

@@ -132,7 +132,8 @@ def _numpy_dtype(name: str) -> np.dtype[Any]:
     try:
         known: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
     except (ImportError, AttributeError):
-        raise UnsupportedShapeError(f"NumPy has no {name} arrays here (bfloat16 and FP8 need ml_dtypes)") from None
+        hint = "" if name == "tf32" else "; ml_dtypes brings them"
+        raise UnsupportedShapeError(f"NumPy has no {name} arrays here{hint}") from None
     return known
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tensorplay.cli.bench_process import BenchMode
-from tensorplay.cli.bench_summary import Outcome, ShapeSummary, Spread
+from tensorplay.cli.bench_summary import MOST_SPREAD, Outcome, ShapeSummary, Spread
 from tensorplay.cli.render import MISSING, count, duration, multiple, printable, spread
 from tensorplay.cli.table import Column
 from tensorplay.version import __version__
@@ -16,15 +16,12 @@ FORMAT = 1
 """Generation of the JSON document; raised when a field changes its meaning or goes."""
 
 _COLUMNS = (
-    Column("shape"),
-    Column("default first", is_number=True),
-    Column("replay first", is_number=True),
-    Column("default steady", is_number=True),
-    Column("replay steady", is_number=True),
-    Column("tuning", is_number=True),
+    Column("shape, winner"),
+    Column("process"),
+    Column("first", is_number=True),
+    Column("steady", is_number=True),
     Column("gain", is_number=True),
-    Column("other process", is_number=True),
-    Column("winner"),
+    Column("apart", is_number=True),
 )
 
 
@@ -60,21 +57,30 @@ class BenchReport(NamedTuple):
         return any(summary.outcome is Outcome.FAILED for summary in self.summaries)
 
     def rows(self) -> list[list[str]]:
-        """Return the cells of the table, one row for each shape."""
-        return [[printable(cell) for cell in _cells(summary)] for summary in self.summaries]
+        """Return the cells of the table: for each shape a row of each process, in the order they ran."""
+        return [[printable(cell) for cell in row] for summary in self.summaries for row in _rows(summary)]
 
     def closing(self) -> Iterator[str]:
         """Yield the lines under the table: what the columns mean, what went wrong, and what to do next."""
-        within = "the processes" if self.repeats > 1 else "the batches of a process"
-        yield "first: the first call of a fresh process; steady: the median call afterwards"
-        yield "gain: NumPy's time over the replay's, both timed in turn in one process: the number to trust"
-        yield f"other process: default steady over replay steady, from different processes; ± is over {within}"
+        within = "fresh processes" if self.repeats > 1 else "the batches of one process"
+        yield "first   the first call of a fresh process, which is the one that measures while tuning"
+        yield f"steady  the median call afterwards, ± over {within}"
+        yield "gain    NumPy's time over the replay's, timed in turns in one process: the one to trust"
+        yield "apart   steady default over steady replay, which ran in different processes: noisy"
         yield ""
         for summary in self.summaries:
             yield from _remarks(summary)
+        if restless := sum(summary.is_restless for summary in self.summaries):
+            yield (
+                f"{count(restless, 'gain varies', 'gains vary')} by more than {MOST_SPREAD:.0%}: the machine is busy; "
+                "stop other programs, or ask for more --repeats and --iterations"
+            )
         yield self._verdict()
+        if all(summary.winner is None for summary in self.summaries):
+            yield "there is no winner to replay elsewhere"
+            return
         yield f"winners: {printable(self.results_file)}"
-        yield "to replay them in a program of your own, set"
+        yield "to replay them in a program of your own:"
         yield "  export TP_TUNABLEOP_ENABLED=1"
         yield f"  export TP_TUNABLEOP_FILENAME={printable(shlex.quote(self.results_name))}"
 
@@ -106,34 +112,46 @@ def _remarks(summary: ShapeSummary) -> Iterator[str]:
     if summary.outcome is Outcome.SKIPPED:
         yield f"{summary.shape} was skipped: {printable(summary.skipped)}"
     if summary.outcome is Outcome.NOT_TUNED:
-        yield f"{summary.shape} was not tuned: no tuned family, or it could not be measured; see FAMILIES in the doctor"
+        why = "its kind is not tuned by default; `tensorplay doctor --settings` explains TP_TUNABLEOP_FAMILIES"
+        yield f"{summary.shape} was not tuned: {printable(summary.not_measured or why)}"
 
 
-def _cells(summary: ShapeSummary) -> list[str]:
+class _Row(NamedTuple):
+    """The cells of one line of the table."""
+
+    what: str
+    process: str
+    first: str
+    steady: str = ""
+    gain: str = ""
+    apart: str = ""
+
+
+def _rows(summary: ShapeSummary) -> Iterator[_Row]:
+    """Yield the rows of a shape; only one when it did not run."""
+    name, outcome = str(summary.shape), summary.outcome.value
+    default, replay = BenchMode.DEFAULT, BenchMode.REPLAY
+    if not summary.is_complete:
+        yield _Row(name, outcome, MISSING)
+        return
+    first, steady = _time(summary.first_call_ms(replay)), _steady(summary, replay)
+    yield _Row(name, default.value, _time(summary.first_call_ms(default)), _steady(summary, default))
     winner, gain = summary.winner, summary.gain_paired
-    return [
-        str(summary.shape),
-        _time(summary.first_call_ms(BenchMode.DEFAULT)),
-        _time(summary.first_call_ms(BenchMode.REPLAY)),
-        _with_spread(summary.steady_ms(BenchMode.DEFAULT)),
-        _with_spread(summary.steady_ms(BenchMode.REPLAY)),
-        _tuning(summary),
-        MISSING if gain is None else f"{multiple(gain.median)} {spread(gain.low, gain.median, gain.high)}",
-        multiple(summary.gain_between_processes),
-        winner["kernel"] if winner else summary.outcome.value,
-    ]
+    if winner is None or gain is None:
+        yield _Row(f"  {outcome}", "enabled", first, steady)
+        return
+    yield _Row(f"  {winner['kernel']}", "tuning", "kept" if summary.tuning_ms is None else _time(summary.tuning_ms))
+    paired = f"{multiple(gain.median)} {spread(*gain.ordered)}"
+    yield _Row("", replay.value, first, steady, paired, multiple(summary.gain_between_processes))
 
 
 def _time(times: Spread | None) -> str:
     return duration(None if times is None else times.median)
 
 
-def _with_spread(times: Spread | None) -> str:
-    return MISSING if times is None else f"{duration(times.median)} {spread(times.low, times.median, times.high)}"
-
-
-def _tuning(summary: ShapeSummary) -> str:
-    return "kept" if summary.is_tuned and summary.tuning_ms is None else _time(summary.tuning_ms)
+def _steady(summary: ShapeSummary, mode: BenchMode) -> str:
+    times = summary.steady_ms(mode)
+    return MISSING if times is None else f"{duration(times.median)} {spread(*times.ordered)}"
 
 
 def _document(summary: ShapeSummary) -> dict[str, object]:

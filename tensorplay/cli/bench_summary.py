@@ -9,7 +9,10 @@ from tensorplay.cli.bench_process import BenchMode
 from tensorplay.cli.bench_shape import BenchShape
 from tensorplay.measure.statistics import median, quartiles
 
-__all__ = ["Outcome", "ShapeSummary", "Spread"]
+__all__ = ["MOST_SPREAD", "Outcome", "ShapeSummary", "Spread"]
+
+MOST_SPREAD = 0.1
+"""How far a gain may vary to either side before it is called restless: what tuning gains is often less."""
 
 Reply = Mapping[str, Any]  # JSON: what `tensorplay.cli.bench_worker` says it is
 
@@ -29,6 +32,11 @@ class Spread(NamedTuple):
     median: float
     low: float
     high: float
+
+    @property
+    def ordered(self) -> tuple[float, float, float]:
+        """Return low, median and high."""
+        return self.low, self.median, self.high
 
 
 @dataclass(slots=True)
@@ -79,6 +87,16 @@ class ShapeSummary:
         return Outcome.REPLAYED if self.is_tuned else Outcome.NOT_TUNED
 
     @property
+    def is_complete(self) -> bool:
+        """Return whether every mode has answered, so that there is something to compare."""
+        return all(self.replies.values())
+
+    @property
+    def not_measured(self) -> str:
+        """Return why the tuning process could not measure; empty when it did not try."""
+        return next((reply["not_measured"] for reply in self.replies[BenchMode.TUNE] if reply["not_measured"]), "")
+
+    @property
     def winner(self) -> Reply | None:
         """Return the reply that names the winner which was replayed; None without one."""
         first = self.replies[BenchMode.TUNE][:1]
@@ -94,6 +112,12 @@ class ShapeSummary:
     def gain_paired(self) -> Spread | None:
         """Return how many times longer NumPy takes than a replay, timed alternately in one process."""
         return _spread([reply["paired"] for reply in self.replies[BenchMode.REPLAY]])
+
+    @property
+    def is_restless(self) -> bool:
+        """Return whether the gain varies so much that it says little."""
+        gain = self.gain_paired
+        return gain is not None and gain.high - gain.low > 2 * MOST_SPREAD * gain.median
 
     @property
     def gain_between_processes(self) -> float | None:

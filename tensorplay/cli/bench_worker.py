@@ -6,7 +6,8 @@ in the environment has decided already: here it only says whether NumPy is timed
 
 The answer has `skipped` alone, where the shape cannot be made here, or `first_call_ms`, `steady_ms` and `paired`
 (lists, one value for each batch; `paired` are NumPy's times over ours), `fault` (what is wrong with the
-values), `signature`, `kernel`, `time_ms` and `verdict` (of the winner, None without one), `stats` and `warnings`.
+values), `signature`, `kernel`, `time_ms` and `verdict` (of the winner, None without one), `not_measured` (why it
+could not be), `stats` and `warnings`.
 """
 
 import gc
@@ -32,6 +33,8 @@ _MOST_CALLS = 1 << 14
 # No shape, however large, is timed longer than this, but always a few times.
 _PHASE_S = 1.5
 _FEWEST_BATCHES = 3
+
+_EXPLAINED = ("kernel", "time_ms", "verdict", "not_measured")
 
 Call = Callable[[], object]
 
@@ -79,7 +82,7 @@ def time_shape(request: Mapping[str, Any]) -> dict[str, Any]:  # JSON, both ways
 def _winner(product: BenchProduct) -> dict[str, object]:
     signature = product.signature
     why = {} if signature is None else tunable.explain(*signature)
-    return {"signature": signature, **{name: why.get(name) for name in ("kernel", "time_ms", "verdict")}}
+    return {"signature": signature, **{name: why.get(name) for name in _EXPLAINED}}
 
 
 def _elapsed_ms(call: Call, calls: int) -> float:

@@ -10,6 +10,7 @@ import click
 from tensorplay.cli.exit_code import FAILED
 from tensorplay.cli.render import MISSING, count, printable
 from tensorplay.cli.table import Column, print_table
+from tensorplay.version import __version__
 
 if TYPE_CHECKING:
     from tensorplay.cli.examination import Examination
@@ -73,8 +74,6 @@ def _machine(examination: "Examination") -> Iterator[str]:
     cores = count(machine.cores, "core")
     if machine.usable_cores != machine.cores:
         cores += f", {machine.usable_cores} of them for this process"
-    from tensorplay.version import __version__  # noqa: PLC0415
-
     yield f"tensorplay {__version__}"
     yield f"  device: {printable(build.device)} (backend {build.backend.name})"
     yield f"  processor: {printable(machine.processor)}, {cores}"

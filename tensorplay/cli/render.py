@@ -33,7 +33,10 @@ def multiple(factor: float | None) -> str:
 
 def spread(low: float, middle: float, high: float) -> str:
     """Return half the distance from low to high as a percentage of the middle, `±3.1%`."""
-    return f"±{(high - low) / 2 / middle:.1%}" if middle > 0 else MISSING
+    if middle <= 0:
+        return MISSING
+    share = (high - low) / 2 / middle
+    return f"±{share:.1%}" if share < 0.0995 else f"±{share:.0%}"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

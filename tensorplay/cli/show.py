@@ -9,8 +9,9 @@ import click
 
 from tensorplay.cli.condition import NUMBER_KEYS, TEXT_KEYS, Condition, parse_condition
 from tensorplay.cli.exit_code import FAILED
-from tensorplay.cli.product_row import SORT_KEYS, ProductRow, row_of_untuned, row_of_winner
+from tensorplay.cli.product_row import SORT_KEYS, ProductRow
 from tensorplay.cli.render import MISSING, count, duration, printable, rate
+from tensorplay.cli.row_view import RowView
 from tensorplay.cli.table import Column, print_table
 
 if TYPE_CHECKING:
@@ -31,23 +32,6 @@ _SIGNATURE = (
     Column("flags"),
 )
 _WINNER = (Column("kernel"), Column("time", is_number=True), Column("speed", is_number=True))
-
-
-class _View(NamedTuple):
-    """Which rows are wanted, in which order."""
-
-    conditions: Sequence[Condition]
-    sort: str
-    reverse: bool
-    limit: int | None
-
-    def rows(self, file: "TuningFile") -> list[ProductRow]:
-        rows = [*map(row_of_winner, file.winners), *map(row_of_untuned, file.untuned)]
-        key = SORT_KEYS[self.sort]
-        kept = [(key(row), row) for row in rows if all(condition(row) for condition in self.conditions)]
-        present = [(value, row) for value, row in kept if value is not None]
-        present.sort(key=lambda pair: pair[0], reverse=self.reverse)
-        return [row for _, row in present] + [row for value, row in kept if value is None]
 
 
 class _Shown(NamedTuple):
@@ -118,12 +102,12 @@ def show(
 
     if limit is None and not as_json and sys.stdout.isatty():
         limit = _ROWS_ON_A_TERMINAL
-    view = _View(conditions, sort, reverse, limit or None)
+    view = RowView(conditions, sort, reverse)
     documents: list[dict[str, object]] = []
     unreadable = False
     for position, path in enumerate(files):
         try:
-            shown = _look(read_tuning_file(path), view)
+            shown = _look(read_tuning_file(path), view, limit or None)
         except OSError as error:
             unreadable = True
             reason = error.strerror or str(error)
@@ -141,8 +125,8 @@ def show(
     ctx.exit(FAILED if unreadable else 0)
 
 
-def _look(file: "TuningFile", view: _View) -> _Shown:
-    return _Shown(file, view.rows(file), _differences(file), view.limit)
+def _look(file: "TuningFile", view: RowView, limit: int | None) -> _Shown:
+    return _Shown(file, view.rows(file), _differences(file), limit)
 
 
 def _differences(file: "TuningFile") -> tuple["ValidatorMismatch", ...]:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import click
 
@@ -45,9 +45,11 @@ def _draw(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(Text(column.title), justify="right" if column.is_number else "left", overflow="fold")
+        # Where the terminal is narrow, text folds and numbers stay whole.
+        justify: Literal["left", "right"] = "right" if column.is_number else "left"
+        table.add_column(Text(column.title), justify=justify, overflow="fold", no_wrap=column.is_number)
     for row in rows:
         # As Text, so that brackets in a cell are no markup.
         table.add_row(*map(Text, row))

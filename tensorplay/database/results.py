@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from weakref import WeakSet
 
 from tensorplay.database.record import Entry
@@ -79,9 +80,13 @@ class Results:
         with self._lock:
             return sorted(self._unsorted())
 
-    def _unsorted(self) -> Iterator[Entry]:
-        for by_params in self._by_op.values():
-            yield from by_params.values()
+    def __iter__(self) -> Iterator[Entry]:
+        """Return every winner in no particular order, as they are at one moment."""
+        with self._lock:
+            return iter(list(self._unsorted()))
+
+    def _unsorted(self) -> Iterable[Entry]:
+        return chain.from_iterable(by_params.values() for by_params in self._by_op.values())
 
     def __len__(self) -> int:
         return sum(map(len, tuple(self._by_op.values())))

@@ -31,6 +31,7 @@ from tensorplay.database.line_file import (
     resolved,
 )
 from tensorplay.database.record import Entry, Validator, check_entry, check_validators
+from tensorplay.database.results import Results
 from tensorplay.database.validators import ValidatorMismatch, compare, digest
 from tensorplay.gemm import Signature
 
@@ -127,11 +128,11 @@ class ResultsStore:
         main, sibling = self._look(self._main), self._look(self._sibling)
         self._uses_sibling = not main.is_ours or (main.parsed is not None and not os.access(self._main, os.W_OK))
         looks = (main, sibling) if self._uses_sibling else (sibling, main)
-        newest: dict[tuple[str, str], Entry] = {}
+        newest = Results()
         bad_lines: list[BadLine] = []
         for path, parsed in ((look.path, look.parsed) for look in looks):
             if parsed is not None:
-                newest.update(((entry.op, entry.params), entry) for entry in parsed.entries)
+                newest.merge(parsed.entries, overwrite=True)
                 bad_lines += (line._replace(path=path) for line in parsed.bad_lines)
         problems = [look.problem for look in (main, sibling) if look.problem]
         if sibling.mismatches:
@@ -141,7 +142,7 @@ class ResultsStore:
             )
         return LoadReport(
             path=self._main,
-            entries=list(newest.values()),
+            entries=list(newest),
             bad_lines=tuple(bad_lines),
             mismatches=main.mismatches,
             refused=bool(main.mismatches),

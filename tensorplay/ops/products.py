@@ -61,7 +61,7 @@ def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
             if a.ndim == 2 and b.ndim == 2:
                 try:
                     return _matmul(a, b, out)
-                except ValueError as error:
+                except (TypeError, ValueError) as error:
                     check_out("mm", out, check_matrices("mm", a.shape, b.shape))
                     raise error from None
         elif out is None:

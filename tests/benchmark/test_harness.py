@@ -57,6 +57,12 @@ def test_a_value_is_seconds_of_one_call() -> None:
     assert timing.interleave(contestants, rounds=3, loops=8) == {"a": [0.25] * 3}
 
 
+def test_rounds_end_with_the_time_but_not_before_there_are_a_few() -> None:
+    contestants = {"a": scripted("a", [], lambda: 1.0)}
+    assert len(timing.interleave(contestants, rounds=1000, loops=1, seconds=0.0)["a"]) == timing.FEWEST_ROUNDS
+    assert len(timing.interleave(contestants, rounds=3, loops=1, seconds=0.0)["a"]) == 3
+
+
 def test_what_sets_the_stage_runs_before_each_block() -> None:
     log: list[str] = []
     contestant = timing.Contestant(float, lambda: log.append("before"))

@@ -57,7 +57,12 @@ def test_a_rate_is_operations_a_second_and_none_where_no_time_was_taken(
 def test_a_gain_a_spread_and_a_count_read_as_people_write_them() -> None:
     assert multiple(1.5) == "1.50x"
     assert multiple(None) == "-"
-    assert spread(0.9, 1.0, 1.1) == "±10.0%"
+    assert [spread(1.0 - share, 1.0, 1.0 + share) for share in (0.0, 0.031, 0.1, 2)] == [
+        "±0.0%",
+        "±3.1%",
+        "±10%",
+        "±200%",
+    ]
     assert spread(0.0, 0.0, 0.0) == "-"
     assert [count(number, "line") for number in (0, 1, 2)] == ["0 lines", "1 line", "2 lines"]
     assert count(2, "thing is", "things are") == "2 things are"

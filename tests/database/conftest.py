@@ -70,10 +70,10 @@ def run_script() -> Callable[..., str]:
 
 
 @pytest.fixture
-def start_script() -> Callable[..., "subprocess.Popen[str]"]:
+def start_script() -> Callable[..., subprocess.Popen[str]]:
     """Start a script in a fresh interpreter, with VALIDATORS and entry(m) defined, and pipes to talk to it."""
 
-    def start(script: str, *arguments: object) -> "subprocess.Popen[str]":
+    def start(script: str, *arguments: object) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", PRELUDE + script, *map(str, arguments)]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 

@@ -25,6 +25,10 @@ def append(path: Path, data: bytes) -> None:
         file.append(data)
 
 
+def never(_: bytes) -> bool:
+    return False
+
+
 def fail_with(code: int) -> Callable[..., None]:
     def fail(*_: object) -> None:
         raise OSError(code, os.strerror(code))
@@ -85,7 +89,7 @@ def test_a_whole_last_line_is_to_be_ended_and_stays(path: Path) -> None:
     path.write_bytes(b"one\ntwo")
     with open_locked(str(path), WAIT_S) as file:
         assert file.mend(b"two", lambda line: line == b"two") == b"\n"
-        assert file.mend(b"one\n", lambda line: False) == b""
+        assert file.mend(b"one\n", never) == b""
     assert path.read_bytes() == b"one\ntwo"
     assert not Path(f"{path}.rejected").exists()
 
@@ -94,7 +98,7 @@ def test_a_torn_line_that_cannot_be_kept_is_not_cut(path: Path) -> None:
     path.write_bytes(b"one\ntor")
     Path(f"{path}.rejected").mkdir()
     with open_locked(str(path), WAIT_S) as file, pytest.raises(OSError, match="rejected"):
-        file.mend(file.read(), lambda line: False)
+        file.mend(file.read(), never)
     assert path.read_bytes() == b"one\ntor"
 
 

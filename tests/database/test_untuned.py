@@ -17,7 +17,7 @@ from tensorplay.gemm import Signature
 
 MakeEntry = Callable[..., Entry]
 RunScript = Callable[..., str]
-StartScript = Callable[..., "subprocess.Popen[str]"]
+StartScript = Callable[..., subprocess.Popen[str]]
 
 
 def signature(m: int) -> Signature:

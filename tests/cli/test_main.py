@@ -1,0 +1,88 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tensorplay.cli.main import main
+from tensorplay.version import __version__
+
+COMMAND = [sys.executable, "-m", "tensorplay"]
+HEAVY = {"numpy", "rich", "scipy", "threadpoolctl", "ml_dtypes", "filelock", "asyncio", "tensorplay.runtime"}
+
+
+def test_the_version_is_shown_by_module_and_by_command() -> None:
+    shown = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout == f"tensorplay {__version__}\n"
+    assert CliRunner().invoke(main, ["--version"]).output == shown.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["--help"], ["bench", "--help"], ["show", "-h"], ["doctor", "-h"]]
+)
+def test_version_and_help_import_nothing_heavy(arguments: list[str]) -> None:
+    script = (
+        "import sys\n"
+        "from tensorplay.cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print(sorted(sys.modules), file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", script, *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {name.strip("' \n[]") for name in ended.stderr.split(",")}
+    assert "click" in imported
+    assert not imported & HEAVY
+
+
+@pytest.mark.parametrize("command", ["bench", "show", "doctor"])
+def test_the_help_of_each_command_has_an_example(command: str) -> None:
+    result = CliRunner().invoke(main, [command, "--help"])
+    assert result.exit_code == 0
+    example = result.output.partition("Example:\n")[2].strip()
+    assert f"tensorplay {command}" in example
+    assert command in CliRunner().invoke(main, ["--help"]).output
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    assert CliRunner().invoke(main, ["tune"]).exit_code == 2
+
+
+def test_ctrl_c_ends_a_command_with_130_and_no_traceback(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen([*COMMAND, "show", str(pipe)], stderr=subprocess.PIPE, text=True) as process:
+        # Opening for writing succeeds once the command waits for what is written.
+        writing = os.open(pipe, os.O_WRONLY)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate()
+        os.close(writing)
+    assert process.returncode == 130
+    assert complaint == "interrupted\n"
+
+
+def test_a_reader_that_stops_early_is_no_error_to_tell_about(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    lines = (f"GemmTunableOp_Float32,taN_m{m}_n8_k8_bias0_devcpu,Default,0.5\n" for m in range(1, 5000))
+    path.write_text("".join(lines))
+    with subprocess.Popen(
+        [*COMMAND, "show", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "4999 winners" in process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
+def test_what_the_terminal_cannot_spell_is_escaped(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("Validator,HOST_CPU,Zürich Ω\n", encoding="utf-8")
+    environ = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    shown = subprocess.run([*COMMAND, "show", str(path)], capture_output=True, check=True, env=environ)
+    assert b"HOST_CPU: Z\xfcrich \\u03a9" in shown.stdout

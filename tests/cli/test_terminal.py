@@ -1,0 +1,105 @@
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OP = "GemmTunableOp_Float32"
+
+
+def on_a_terminal(*arguments: str, stream: str, **environ: str) -> tuple[str, str]:
+    """Return what the command writes to a terminal that is its `stream`, and to the other stream."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "tensorplay", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs if stream == "stdout" else subprocess.PIPE,
+        stderr=theirs if stream == "stderr" else subprocess.PIPE,
+        env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"} | environ,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while chunk := _read(ours):
+            shown += chunk
+        os.close(ours)
+        other = process.stderr if stream == "stdout" else process.stdout
+        assert other is not None
+        piped = other.read()
+    assert process.returncode == 0, piped
+    return shown.decode(), piped.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        # Linux says EIO when the last writer has gone.
+        return b""
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> str:
+    path = tmp_path / "results.csv"
+    path.write_text("".join(f"{OP},taN_m{m}_n8_k8_bias0_devcpu,Default,0.5\n" for m in range(1, 61)))
+    return str(path)
+
+
+def test_a_bar_shows_on_a_terminal_and_standard_output_stays_plain(tmp_path: Path) -> None:
+    shown, piped = on_a_terminal(
+        *("bench", "--directory", str(tmp_path), "--shape", "float32:2x3x4", "--repeats", "1", "--iterations", "1"),
+        stream="stderr",
+        TP_TUNABLEOP_MAX_TUNING_SAMPLES="3",
+    )
+    assert "\x1b[" in shown
+    assert "━" in shown
+    for mode in ("default", "tune", "replay"):
+        assert f"float32:2x3x4 {mode}" in shown
+    assert "3/3" in shown
+    assert "\x1b" not in piped
+    assert "1 of 1 shape replayed" in piped
+
+
+def test_a_table_is_drawn_on_a_terminal_and_limited(results: str) -> None:
+    shown, complaint = on_a_terminal("show", results, stream="stdout")
+    assert complaint == ""
+    assert "─" in shown
+    assert shown.count(OP) == 50
+    assert "10 more rows left out; --limit 0 shows all" in shown
+
+
+def test_a_bar_shows_while_a_large_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    path.write_text("".join(f"{OP},taN_m{m}_n8_k8_bias0_devcpu,Default,0.5\n" for m in range(1, 20_001)))
+    shown, table = on_a_terminal("show", str(path), "--limit", "3", stream="stderr")
+    assert "reading" in shown
+    assert "20000/20000" in shown
+    assert table.count(OP) == 3
+
+
+def test_nothing_is_drawn_and_nothing_left_out_in_a_pipe(results: str) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "tensorplay", "show", results],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"FORCE_COLOR": "1"},
+    )
+    assert "\x1b" not in shown.stdout
+    assert "─" not in shown.stdout
+    assert shown.stdout.count(OP) == 60
+
+
+def test_no_colour_is_written_to_a_terminal_that_wants_none(results: str) -> None:
+    shown, _ = on_a_terminal("show", results, stream="stdout", NO_COLOR="1", TERM="dumb")
+    assert "\x1b" not in shown
+    assert shown.count(OP) == 50
+
+
+def test_brackets_in_a_cell_are_no_markup_on_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "untuned.csv"
+    path.write_text(f"{OP},taN_m1_n8_k8_bias0_devcpu\n[red]x[/red]\x1b[2J\n")
+    shown, _ = on_a_terminal("show", str(path), stream="stdout")
+    assert "[red]x[/red]\\x1b[2J" in shown
+    assert "\x1b[2J" not in shown

@@ -1,0 +1,62 @@
+"""What a process learns is told once, and forgotten when asked."""
+
+from collections.abc import Mapping
+
+from tensorplay.gemm import Signature
+from tensorplay.measure.report import SelectionReport
+from tensorplay.runtime.ledger import MOST_REPORTS, Ledger
+from tensorplay.runtime.listeners import Listeners
+
+ONE, OTHER = Signature("op", "one"), Signature("op", "other")
+
+
+def test_each_fact_is_counted_and_told_the_first_time_only() -> None:
+    listeners = Listeners()
+    heard: list[str] = []
+
+    def listen(event: str, detail: Mapping[str, object]) -> None:
+        heard.append(f"{event} {detail['params']}")
+
+    listeners.add(listen)
+    ledger = Ledger(listeners)
+    for _ in range(3):
+        ledger.pin(ONE, "captured")
+        ledger.note_untuned(ONE)
+        ledger.reject(ONE, "kernel", "gone")
+    ledger.note_untuned(OTHER)
+    assert heard == ["pinned one", "untuned one", "rejected one", "untuned other"]
+    totals = ledger.counters.totals()
+    assert (totals["pinned"], totals["untuned"], totals["rejected"]) == (1, 2, 1)
+    assert ledger.untuned() == [ONE, OTHER]
+    assert ledger.pinned(ONE) == "captured"
+    assert ledger.pinned(OTHER) is None
+
+
+def test_a_rejection_that_healed_counts_again_when_it_returns() -> None:
+    ledger = Ledger(Listeners())
+    ledger.reject(ONE, "kernel", "gone")
+    ledger.rejections.heal(ONE, "kernel", winner="better")
+    assert ledger.rejections.listed()[0].healed == "better"
+    ledger.reject(ONE, "kernel", "gone again")
+    assert ledger.counters.totals()["rejected"] == 2
+
+
+def test_forgetting_lets_a_signature_be_measured_and_its_kernels_tried_again() -> None:
+    ledger = Ledger(Listeners())
+    ledger.give_up(ONE, "no memory")
+    ledger.rejections.fail(ONE, "kernel")
+    ledger.rejections.fail(ONE, "other")
+    ledger.forget(ONE, "kernel")
+    assert ledger.not_measurable(ONE) is None
+    assert ledger.rejections.failed(ONE) == {"other"}
+    ledger.forget(ONE)
+    assert ledger.rejections.failed(ONE) == frozenset()
+
+
+def test_reports_are_bounded_and_the_newest_stay() -> None:
+    ledger = Ledger(Listeners())
+    for number in range(MOST_REPORTS + 3):
+        ledger.keep_report(Signature("op", str(number)), SelectionReport.not_measured("kernel", str(number)))
+    assert ledger.report(Signature("op", "0")) is None
+    assert ledger.report(Signature("op", str(MOST_REPORTS + 2))) is not None
+    assert ledger.counters.totals()["measured"] == MOST_REPORTS + 3
