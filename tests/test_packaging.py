@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Callable, Iterator
 from email.parser import HeaderParser
 from importlib import metadata
 from pathlib import Path
@@ -18,10 +19,22 @@ from tensorplay.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 
-# The first that reads `license` as a text; an environment without it fetches one to build.
-_BUILDS_HERE = int(metadata.version("setuptools").split(".")[0]) >= 77 if metadata.packages_distributions().get(
-    "setuptools"
-) else False
+Test = Callable[..., None]
+
+# The first that reads `license` as a text. Where it is older, a build fetches another, which needs a network.
+_LEAST_SETUPTOOLS = 77
+
+
+def _builds_here() -> bool:
+    try:
+        return int(metadata.version("setuptools").partition(".")[0]) >= _LEAST_SETUPTOOLS
+    except metadata.PackageNotFoundError:
+        return False
+
+
+def of_the_wheel(test: Test) -> Test:
+    """Mark a test that builds a wheel: it takes longer, and is for the night where building needs a network."""
+    return pytest.mark.timeout(180)(test if _builds_here() else pytest.mark.nightly(test))
 
 
 @pytest.fixture(scope="session")
@@ -31,16 +44,28 @@ def document() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """Return a wheel that was built from a clean copy."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    """Give a wheel that was built from a clean copy."""
     copy, built = tmp_path_factory.mktemp("copy") / "tensorplay", tmp_path_factory.mktemp("built")
     left_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "demo", "results")
     shutil.copytree(ROOT, copy, ignore=left_out)
-    options = ["--no-build-isolation"] if _BUILDS_HERE else []
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *options, "--wheel-dir", built, copy]
+    options = ["--no-build-isolation"] if _builds_here() else []
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        *options,
+        "--wheel-dir",
+        str(built),
+        str(copy),
+    ]
     subprocess.run(command, check=True)
     (path,) = built.iterdir()
-    return zipfile.ZipFile(path)
+    with zipfile.ZipFile(path) as opened:
+        yield opened
 
 
 def _packages_on_disk() -> set[str]:
@@ -73,8 +98,7 @@ def test_what_is_imported_is_what_is_required(document: dict[str, Any]) -> None:
     assert required == {"numpy", "filelock", "threadpoolctl", "click", "rich"}
 
 
-@pytest.mark.timeout(180)
-@pytest.mark.skipif(False, reason="")
+@of_the_wheel
 def test_a_wheel_holds_every_module_and_data_file_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     held = {name for name in wheel.namelist() if ".dist-info/" not in name}
     modules = {str(path.relative_to(ROOT)) for path in ROOT.glob("tensorplay/**/*.py")}
@@ -82,7 +106,7 @@ def test_a_wheel_holds_every_module_and_data_file_and_nothing_else(wheel: zipfil
     assert held == modules | {name for name in web if "__pycache__" not in name} | {"tensorplay/py.typed"}
 
 
-@pytest.mark.timeout(180)
+@of_the_wheel
 def test_a_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     (path,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     facts = HeaderParser().parsestr(wheel.read(path).decode())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplay.cli.condition import Condition
@@ -38,7 +39,7 @@ def _all_rows(file: "TuningFile") -> Iterator[ProductRow]:
     total = len(file.winners) + len(file.untuned)
     with Progress(total) if total >= _WORTH_A_BAR else nullcontext() as progress:
         if progress is not None:
-            progress.at(f"reading {file.path}")
+            progress.at(f"reading {Path(file.path).name}")
         for number, entry in enumerate(file.winners, 1):
             if progress is not None and number % _STEP == 0:
                 progress.advance(_STEP)

@@ -142,7 +142,10 @@ def _print(shown: _Shown) -> None:
         click.echo(line)
     rows = shown.rows[: shown.limit]
     if rows:
-        print_table((*_SIGNATURE, *_WINNER) if shown.is_results else _SIGNATURE, [_cells(row) for row in rows])
+        columns = (*_SIGNATURE, *_WINNER) if shown.is_results else _SIGNATURE
+        # The data type says which op it is, and a kernel id needs the room.
+        first = 1 if sys.stdout.isatty() else 0
+        print_table(columns[first:], [_cells(row)[first:] for row in rows])
     if len(rows) < len(shown.rows):
         click.echo(f"{count(len(shown.rows) - len(rows), 'more row')} left out; --limit 0 shows all")
     for line in _bad_lines(shown):

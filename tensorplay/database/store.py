@@ -87,7 +87,7 @@ class _Look(NamedTuple):
 
 
 class _Verified(NamedTuple):
-    """A file as it was when we last knew it to be ours, and to end with a whole line."""
+    """A file as it was when we last knew it to be ours."""
 
     device: int
     inode: int
@@ -202,7 +202,7 @@ class ResultsStore:
         parsed = self._parse(data)
         if mismatches := self._differences(parsed):
             return _Look(path, mismatches=mismatches)
-        if parsed.validators and data.endswith(b"\n"):
+        if parsed.validators:
             # No time of change: others may have written since, so the first write looks at what they added.
             self._verified[real] = _Verified(status.st_dev, status.st_ino, len(data), -1, data[:_HEAD])
         return _Look(path, parsed)
@@ -271,11 +271,11 @@ class ResultsStore:
     def _tail_since_verified(self, file: LineFile) -> bytes | None:
         """Return what was appended since we knew the file to be ours; None when it must be verified anew."""
         before, now = self._verified.get(file.path), file.status()
-        if before is None or (now.st_dev, now.st_ino) != (before.device, before.inode) or now.st_size < before.size:
+        if before is None or (now.st_dev, now.st_ino) != (before.device, before.inode):
             return None
         if (now.st_size, now.st_mtime_ns) == (before.size, before.changed_ns):
             return b""
-        # Somebody wrote: one of us at the end, or an editor anywhere.
+        # Somebody wrote: one of us at the end, or an editor anywhere. The tail starts at the line end we knew.
         tail = file.read(before.size - 1)
         if file.read(0, len(before.head)) != before.head or not tail.startswith(b"\n") or VALIDATOR_START in tail:
             return None

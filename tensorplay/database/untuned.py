@@ -25,7 +25,7 @@ class UntunedLog:
     def __init__(self, path: str, *, lock_wait_s: float = LOCK_WAIT_S) -> None:
         self._path = str(Path(path).absolute())
         self._lock_wait_s = lock_wait_s
-        # What the file held up to a line end at byte `_end`, when it was that device's inode.
+        # What the file held up to byte `_end`, and which device and inode it was.
         self._seen: set[Signature] = set()
         self._identity = (-1, -1)
         self._end = 0
@@ -75,11 +75,12 @@ class UntunedLog:
             self._seen, self._identity, start = set(), (status.st_dev, status.st_ino), 0
             tail = file.read()
         self._seen.update(parse_untuned(tail).signatures)
-        self._end = start + tail.rfind(b"\n") + 1
+        self._end = start + len(tail)
         return tail
 
     def _is_continued(self, status: os.stat_result, tail: bytes) -> bool:
-        same_file = (status.st_dev, status.st_ino) == self._identity and status.st_size >= self._end
+        # The tail starts at the line end that we knew: an edited, torn or shorter file has something else there.
+        same_file = (status.st_dev, status.st_ino) == self._identity
         return same_file and (self._end == 0 or tail.startswith(b"\n"))
 
 

@@ -13,6 +13,9 @@ from tensorplay.runtime.notice import warn
 
 __all__ = ["DeviceResults"]
 
+# A product waits no longer for other writers; what it could not write then is written later, at exit at the latest.
+GEMM_LOCK_WAIT_S = 2.0
+
 
 class DeviceResults:
     """Results, file and validators of one device.
@@ -30,7 +33,7 @@ class DeviceResults:
         self._lock = ForkSafeLock(reentrant=True)
         self._pending: dict[Signature, Entry] = {}
         self._path = path
-        self._store = ResultsStore(path, self.validators)
+        self._store = self._store_of(path)
         self._loaded = False
         self._warned_of_write = False
 
@@ -50,7 +53,7 @@ class DeviceResults:
         with self._lock:
             if path != self._path:
                 self._path = path
-                self._store = ResultsStore(path, self.validators)
+                self._store = self._store_of(path)
 
     def ensure_loaded(self) -> None:
         """Read the file, the first time only."""
@@ -98,6 +101,9 @@ class DeviceResults:
         with self._lock:
             return not self._pending or self._write(self._append_pending)
 
+    def _store_of(self, path: str) -> ResultsStore:
+        return ResultsStore(path, self.validators, lock_wait_s=GEMM_LOCK_WAIT_S)
+
     def _keep(self, entry: Entry, origin: str) -> None:
         self.results.put(entry)
         self.origins[entry.signature] = origin
@@ -131,7 +137,7 @@ class DeviceResults:
         self._listeners.tell(FILE, action="read", path=report.path, merged=merged, refused=report.refused)
         for message in _complaints(report):
             warn(message, ResultsFileWarning)
-        return not report.refused and not report.missing
+        return report.path in report.files
 
 
 def _complaints(report: LoadReport) -> Iterable[str]:

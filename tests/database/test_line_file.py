@@ -49,6 +49,13 @@ def test_short_writes_are_finished(path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert path.read_bytes() == b"a longer line\n"
 
 
+def test_short_reads_are_finished(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(b"a longer line\n")
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, start: pread(fd, min(size, 3), start))
+    assert read_settled(str(path))[0] == b"a longer line\n"
+
+
 @pytest.mark.parametrize("call", ["write", "fdatasync"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
 def test_a_failed_append_leaves_the_file_as_long_as_before(

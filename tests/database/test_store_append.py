@@ -137,6 +137,19 @@ def test_an_editor_that_changes_the_file_in_place_glues_nothing(
     assert report.bad_lines == ()
 
 
+def test_an_editor_that_changes_a_long_file_near_its_end_glues_nothing(
+    store: ResultsStore, path: Path, make_entry: MakeEntry
+) -> None:
+    store.rewrite([make_entry(m) for m in range(1000, 1200)])
+    store.append(make_entry(1))
+    path.write_bytes(path.read_bytes().removesuffix(b"Default,0.5\n") + b"host_numpy_threads2,0.5")
+    store.append(make_entry(2))
+    report = store.load()
+    assert make_entry(1, kernel="host_numpy_threads2") in report.entries
+    assert make_entry(2) in report.entries
+    assert (len(report.entries), report.bad_lines) == (202, ())
+
+
 def test_a_file_removed_meanwhile_is_made_again_with_its_header(
     store: ResultsStore, path: Path, header: str, make_entry: MakeEntry
 ) -> None:

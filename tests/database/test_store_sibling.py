@@ -64,6 +64,23 @@ def test_a_file_edited_in_place_into_another_builds_is_left_alone(
     assert path.read_bytes() == foreign
 
 
+def test_a_long_file_replaced_by_one_that_contradicts_itself_late_is_left_alone(
+    store: ResultsStore, path: Path, make_entry: MakeEntry
+) -> None:
+    store.rewrite([make_entry(m) for m in range(1000, 1200)])
+    lines = path.read_bytes().splitlines(keepends=True)
+    validator = b"Validator,HOST_BLAS,openblas 0.9\n"
+    # As long as before up to the last line that was known, so that only the file itself is another.
+    lines[150] = validator + b"#" * (len(lines[150]) - len(validator) - 1) + b"\n"
+    lines.append(lines[10])
+    other = path.with_suffix(".new")
+    other.write_bytes(b"".join(lines))
+    other.replace(path)
+    foreign = path.read_bytes()
+    store.append(make_entry(2))
+    assert path.read_bytes() == foreign
+
+
 def test_a_contradictory_validator_added_at_the_end_is_seen_by_the_next_append(
     store: ResultsStore, path: Path, make_entry: MakeEntry
 ) -> None:

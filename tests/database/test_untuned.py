@@ -101,6 +101,24 @@ def test_a_signature_half_seen_is_seen_once_its_writer_has_ended_it(path: Path) 
     assert path.read_text(encoding="utf-8") == line(1) + line(2) + line(3)
 
 
+def test_a_signature_put_in_front_by_an_editor_is_seen(path: Path) -> None:
+    log = UntunedLog(str(path))
+    log.record(signature(1))
+    path.write_text(line(10) + line(11), encoding="utf-8")
+    assert not log.record(signature(10))
+    assert log.record(signature(1))
+
+
+def test_a_file_put_in_its_place_is_read_from_its_start(path: Path) -> None:
+    log = UntunedLog(str(path))
+    log.record(signature(1))
+    other = path.with_suffix(".new")
+    other.write_text(line(2) + line(3), encoding="utf-8")
+    other.replace(path)
+    assert not log.record(signature(2))
+    assert log.record(signature(1))
+
+
 @pytest.mark.parametrize("content", ["", "# emptied by hand\n", line(9), line(9) * 40])
 def test_a_file_emptied_or_edited_meanwhile_is_read_again(path: Path, content: str) -> None:
     log = UntunedLog(str(path))

@@ -122,7 +122,7 @@ def test_unaligned_operands_are_right() -> None:
 
 def test_lists_and_subclasses_are_numpy_s() -> None:
     assert tensorplay.mm([[1, 2]], [[3], [4]]).tolist() == [[11]]
-    masked = np.ma.masked_array(random(2, 2), mask=[[0, 1], [0, 0]])
+    masked = np.ma.masked_array(random(2, 2), mask=[[False, True], [False, False]])
     assert type(tensorplay.mm(masked, masked)) is type(np.matmul(masked, masked))
 
 

@@ -38,9 +38,7 @@ def make_context(tmp_path: Path, backend: ScriptedBackend) -> MakeContext:
         **options: Any,
     ) -> TuningContext:
         chosen = on or backend
-        return TuningContext(
-            environ=environ, directory=tmp_path, backends={chosen.current_device(): chosen}, **options
-        )
+        return TuningContext(environ=environ, directory=tmp_path, backends={chosen.current_device(): chosen}, **options)
 
     return make
 

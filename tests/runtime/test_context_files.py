@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from tensorplay.database.csv_text import FORMAT_VALIDATOR
 from tensorplay.errors import ResultsFileWarning
@@ -209,3 +210,12 @@ def test_the_rotating_buffer_is_told_in_mib_rounded_up(context: TuningContext) -
     assert context.get_rotating_buffer_size() == 0
     context.set_rotating_buffer_size(None)
     assert context.get_rotating_buffer_size() == 4
+
+
+def test_a_lock_that_somebody_holds_delays_a_product_and_loses_nothing(
+    context: TuningContext, call: Any, tmp_path: Path
+) -> None:
+    with FileLock(tmp_path / "tunableop_results0.csv.lock"), pytest.warns(ResultsFileWarning, match="cannot write"):
+        call(context)
+    context.close()
+    assert FAST in (tmp_path / "tunableop_results0.csv").read_text()

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from tensorplay.backends.base import Backend, CandidateQuery, Plan, Trial
-from tensorplay.backends.host.dtypes import BLAS_LETTERS, is_half, numpy_dtype
+from tensorplay.backends.host.dtypes import is_half, numpy_dtype
 from tensorplay.backends.host.kernels import SOURCES, build_kernel
 from tensorplay.backends.host.layout import out_layout
 from tensorplay.backends.host.library import numpy_blas
@@ -76,7 +76,6 @@ class HostBackend(Backend):
 
         MKL promises the same bits only for operands of the same alignment, so `deterministic` leaves it out.
         """
-        most = _most_bytes(problem, query.workspace_bytes)
         left = MOST_OFFERED[query.breadth]
         for kernel in _wanted(problem, query):
             if left == 0:
@@ -85,7 +84,7 @@ class HostBackend(Backend):
                 run, workspace_bytes = build_kernel(kernel, problem)
             except KernelUnavailableError:
                 continue
-            if workspace_bytes <= most:
+            if workspace_bytes <= query.workspace_bytes and _fits(problem, workspace_bytes):
                 left -= 1
                 yield Plan(problem, str(kernel), run, workspace_bytes)
 
@@ -100,9 +99,10 @@ class HostBackend(Backend):
         if not isinstance(parsed, HostKernelId):
             raise KernelUnavailableError(f"{kernel} runs on a GPU, this is the host")
         run, workspace_bytes = build_kernel(parsed, problem)
-        most = _most_bytes(problem, None)
-        if most is not None and workspace_bytes > most:
-            raise KernelUnavailableError(f"{kernel} takes {workspace_bytes} bytes of scratch memory, allowed: {most}")
+        if not _fits(problem, workspace_bytes):
+            raise KernelUnavailableError(
+                f"takes {workspace_bytes} bytes of scratch memory, the problem allows {problem.workspace_mib} MiB"
+            )
         return Plan(problem, kernel, run, workspace_bytes)
 
     def default_rotating_bytes(self, device: str) -> int:
@@ -132,9 +132,5 @@ def _wanted(problem: GemmProblem, query: CandidateQuery) -> Iterable[HostKernelI
             yield kernel
 
 
-def _most_bytes(problem: GemmProblem, workspace_bytes: int | None) -> int | None:
-    """Return the ceiling of scratch memory: what is asked for, and what is part of the problem."""
-    ceilings = [] if workspace_bytes is None else [workspace_bytes]
-    if problem.workspace_mib is not None:
-        ceilings.append(problem.workspace_mib * _MIB)
-    return min(ceilings, default=None)
+def _fits(problem: GemmProblem, workspace_bytes: int) -> bool:
+    return problem.workspace_mib is None or workspace_bytes <= problem.workspace_mib * _MIB

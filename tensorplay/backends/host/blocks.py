@@ -92,9 +92,7 @@ def _single(problem: GemmProblem) -> GemmProblem:
 
 
 def _check_blocks(kind: str, plural: str, length: int, size: int) -> None:
-    require(
-        holds=0 < size < length, reason=f"is for {kind} blocks of {size}, the problem has {length} {plural}"
-    )
+    require(holds=0 < size < length, reason=f"is for {kind} blocks of {size}, the problem has {length} {plural}")
     require(
         holds=length <= size * _MOST_BLOCKS,
         reason=f"{length} {plural} in blocks of {size} are more than {_MOST_BLOCKS} blocks",

@@ -38,4 +38,5 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
         raise KernelUnavailableError(f"the host multiplies no {dtype.name}")
     if find_spec("ml_dtypes") is None:
         raise KernelUnavailableError("bfloat16 on the host needs ml_dtypes, which is not installed")
-    return np.dtype(import_module("ml_dtypes").bfloat16)
+    bfloat16: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
+    return bfloat16

@@ -44,7 +44,8 @@ class Layout(NamedTuple):
         memory = np.empty(self.elements * item + 2 * CACHE_LINE, np.uint8)
         start = -memory.ctypes.data % CACHE_LINE + (alignment if alignment < 16 else 0)
         np.ndarray((self.elements,), dtype, memory, start).fill(value)
-        shape, strides = (self.rows, self.columns), (self.ld * item, item)
+        shape: tuple[int, ...] = (self.rows, self.columns)
+        strides: tuple[int, ...] = (self.ld * item, item)
         if self.batch > 1:
             shape, strides = (self.batch, *shape), (self.stride * item, *strides)
         array: NDArray[Any] = np.ndarray(shape, dtype, memory, start, strides)

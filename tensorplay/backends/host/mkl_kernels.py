@@ -3,7 +3,7 @@
 import ctypes
 import sys
 from functools import cache
-from importlib import metadata
+from importlib import import_module
 from pathlib import Path
 
 from tensorplay.backends.host.direct_gemm import direct_multiply
@@ -48,6 +48,7 @@ def mkl_kernel(problem: GemmProblem, threads: int) -> Kernel:
 
 @cache
 def _mkl_file() -> Path | None:
+    metadata = import_module("importlib.metadata")  # takes longer to import than all of the host backend
     try:
         files = metadata.files("mkl") or []
     except metadata.PackageNotFoundError:

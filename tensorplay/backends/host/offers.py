@@ -1,32 +1,79 @@
-"""TEMP"""
-from collections.abc import Iterator
-from tensorplay.gemm import GemmProblem, HostKernelId
-from tensorplay.backends.host.library import thread_limit, numpy_blas
-MOST_OFFERED = {"heuristic": 8, "wide": 24, "search": -1}
+"""Which kernels to try for a problem, most promising first: NumPy's, other thread counts, other libraries."""
 
-def k(source, **o): return HostKernelId(source, tuple(o.items()))
-def offers(p, breadth) -> Iterator[HostKernelId]:
-    bases=[{}, {"dot":1}, {"threads":1}]
-    if p.k==1: yield k("numpy", outer=1)
-    yield k("numpy", dot=1)
-    yield k("numpy", threads=1)
-    yield k("numpy", threads=2)
-    yield k("scipy")
-    yield k("scipy", threads=1)
-    yield k("scipy", threads=2)
-    yield k("mkl", threads=1)
-    yield k("mkl", threads=2)
-    for b in bases:
-        yield k("numpy", **b, swap=1)
-        yield k("numpy", **b, packa=1)
-        yield k("numpy", **b, packb=1)
-        yield k("numpy", **b, packa=1, packb=1)
-        for s in (1,2,3,4,8,16,32,64,128,256,512,1024,2048):
-            if p.m/s<=128 and s*p.n*p.k>=10000:
-                yield k("numpy", **b, rows=s)
-                yield k("numpy", **b, swap=1, rows=s)
-            if p.n/s<=128 and s*p.m*p.k>=10000:
-                yield k("numpy", **b, cols=s)
-                yield k("numpy", **b, cols=s, swap=1)
-            if p.n/s<=128 and s*p.m*p.k>=10000:
-                yield k("numpy", **b, rows=s, swap=1)
+from collections.abc import Iterator
+
+from tensorplay.backends.host.dtypes import BLAS_LETTERS
+from tensorplay.backends.host.library import numpy_blas, thread_limit
+from tensorplay.backends.host.mkl_kernels import has_mkl
+from tensorplay.backends.host.promising import promising, searched
+from tensorplay.backends.host.scipy_kernels import has_scipy
+from tensorplay.gemm import GemmProblem, HostKernelId, parse_kernel_id
+
+__all__ = ["MOST_OFFERED", "offers"]
+
+MOST_OFFERED = {"heuristic": 8, "wide": 24, "search": 200}
+"""How many candidates a breadth gives at most."""
+
+# So many of NumPy's own come before those of other libraries.
+_LEADING = 4
+# A block is one call: it should be worth a microsecond or two, and not too many of them be needed.
+_LEAST_BLOCK_WORK, _MOST_BLOCKS = 1 << 13, 256
+
+
+def offers(problem: GemmProblem, breadth: str) -> Iterator[HostKernelId]:
+    """Yield kernel ids to try, each once; what turns out not to be available is for the caller to pass over."""
+    is_search = breadth == "search"
+    own = [_of_numpy(options) for options in promising(problem)]
+    if is_search:
+        own.extend(_of_numpy(options) for options in searched(problem))
+    others = list(_by_threads(problem, is_search=is_search))
+    for kernel in dict.fromkeys([*own[:_LEADING], *others, *own[_LEADING:]]):
+        if _is_sensible(kernel, problem) and not _is_numpys_own_count(kernel):
+            yield kernel
+
+
+def _of_numpy(options: str) -> HostKernelId:
+    kernel = parse_kernel_id(f"host_numpy_{options}")
+    if not isinstance(kernel, HostKernelId):
+        raise TypeError(f"{options} are no options of a host kernel")
+    return kernel
+
+
+def _by_threads(problem: GemmProblem, *, is_search: bool) -> Iterator[HostKernelId]:
+    """Yield what multiplies single products by another library, or by another number of threads."""
+    if problem.batch > 1 or problem.dtype.name not in BLAS_LETTERS:
+        return
+    counts = _thread_counts(is_search=is_search)
+    if has_scipy():
+        yield HostKernelId("scipy")
+    sources = [source for source, is_there in (("mkl", has_mkl()), ("numpy", True), ("scipy", has_scipy())) if is_there]
+    for count in counts:
+        for source in sources:
+            yield HostKernelId(source, (("threads", count),))
+
+
+def _thread_counts(*, is_search: bool) -> list[int]:
+    """Return all that may be used, one, and powers of two between, the larger first; in a search those between."""
+    limit = thread_limit()
+    powers = [1 << power for power in range(limit.bit_length()) if 1 << power < limit]
+    between = [3 * power // 2 for power in powers if power > 1 and 3 * power // 2 < limit] if is_search else []
+    return list(dict.fromkeys([limit, 1, *reversed(powers), *between]))
+
+
+def _is_numpys_own_count(kernel: HostKernelId) -> bool:
+    """Return whether it is NumPy's BLAS with NumPy's thread count: that is what runs without it, for less."""
+    return kernel.source == "numpy" and dict(kernel.options).get("threads") == numpy_blas().threads
+
+
+def _is_sensible(kernel: HostKernelId, problem: GemmProblem) -> bool:
+    """Return whether blocks are neither too small nor too many."""
+    m, n = problem.m, problem.n
+    for name, value in reversed(kernel.options):
+        if name == "swap":
+            m, n = n, m
+        elif name in {"rows", "cols"}:
+            length, other = (m, n) if name == "rows" else (n, m)
+            if length > value * _MOST_BLOCKS or value * other * problem.k < _LEAST_BLOCK_WORK:
+                return False
+            m, n = (value, n) if name == "rows" else (m, value)
+    return True

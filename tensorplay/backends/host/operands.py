@@ -54,7 +54,7 @@ def _empty(problem: GemmProblem, layout: Layout) -> NDArray[Any]:
     return layout.filled(numpy_dtype(problem.dtype), float("nan"), problem.alignment)
 
 
-def _fill(operand: NDArray[Any], generator: np.random.Generator) -> None:
+def _fill(operand: NDArray[Any], generator: "np.random.Generator") -> None:
     if operand.dtype.kind == "c":
         _fill(operand.real, generator)
         _fill(operand.imag, generator)
@@ -62,7 +62,7 @@ def _fill(operand: NDArray[Any], generator: np.random.Generator) -> None:
         operand[...] = _uniform(operand.shape, operand.dtype, generator)
 
 
-def _uniform(shape: tuple[int, ...], dtype: np.dtype[Any], generator: np.random.Generator) -> NDArray[Any]:
+def _uniform(shape: tuple[int, ...], dtype: np.dtype[Any], generator: "np.random.Generator") -> NDArray[Any]:
     numbers: NDArray[Any] = generator.random(shape, np.float64 if dtype.itemsize == 8 else np.float32)
     numbers *= 2
     numbers -= 1

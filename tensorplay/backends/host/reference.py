@@ -33,7 +33,8 @@ def reference_product(left: Array, right: Array) -> Array:
     """
     kind = np.complex128 if left.dtype.kind == "c" else np.float64
     if left.dtype != kind:
-        return np.matmul(left.astype(kind), right.astype(kind))
+        product: Array = np.matmul(left.astype(kind), right.astype(kind))
+        return product
     if kind is np.float64:
         return _product(left, right)
     # (a + bi)(c + di) = [a -b][c; d] + [b a][c; d] i, each with sums twice as long.
@@ -53,7 +54,7 @@ class _Parts(NamedTuple):
 def _product(left: Array, right: Array) -> Array:
     bits = (_MANTISSA_BITS - ceil(log2(max(left.shape[-1], 2)))) // 2
     a, b = _split(left, bits), _split(right, bits)
-    high = np.matmul(a.first, b.rest)
+    high: Array = np.matmul(a.first, b.rest)
     low = np.zeros_like(high)
     high += np.matmul(a.second, b.second + b.rest)
     high += np.matmul(a.rest, right)

@@ -77,7 +77,7 @@ class HostTimer:
                 for left, right, out in turns:
                     run(left, right, out)
                 end = clock_ns()
-            except Exception as error:  # noqa: BLE001 - wrappers of BLAS raise classes of their own
+            except Exception as error:  # f2py raises a class of its own
                 raise LaunchError(f"{plan.kernel} failed: {type(error).__name__}: {error}") from error
         return (end - start) / launches
 

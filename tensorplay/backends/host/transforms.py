@@ -1,16 +1,17 @@
 """Kernels that change the operands first: the transposed product, dense copies, wider types."""
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
 from tensorplay.backends.host.dtypes import is_half, numpy_dtype
 from tensorplay.backends.host.kernel import Array, Build, Kernel, require, require_single
-from tensorplay.gemm import GemmProblem, dtype_of_name
+from tensorplay.gemm import GemmProblem, dtype_of_word
 
 __all__ = ["packed_left", "packed_right", "swapped", "upcast"]
 
-_FLOAT32 = dtype_of_name("float32")
+_FLOAT32 = dtype_of_word("Float32")
 
 
 def swapped(problem: GemmProblem, build: Build) -> Kernel:
@@ -102,7 +103,8 @@ def upcast(problem: GemmProblem, build: Build) -> Kernel:
             alignment=16,
         )
     )
-    inner, order = kept.run, "C" if is_stack else "K"
+    inner = kept.run
+    order: Literal["C", "K"] = "C" if is_stack else "K"
 
     def run(left: Array, right: Array, out: Array | None = None) -> Array:
         product: Array = inner(left.astype(wide, order), right.astype(wide, order), None)

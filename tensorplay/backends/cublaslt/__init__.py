@@ -1,0 +1,1 @@
+"""The NVIDIA backend: cuBLASLt algorithms, cuBLAS and kernels of our own, on device pointers."""

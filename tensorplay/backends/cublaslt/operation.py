@@ -1,0 +1,102 @@
+"""A problem as cuBLASLt's descriptors.
+
+The library is column-major: a row-major matrix is to it the transposed one. So `out = left @ right`, all row-major,
+is computed as `out^T = right^T left^T`: its A is our right operand, its B our left one, its D, of n rows and m
+columns, our result. A bias along its rows has one value for each of our n columns.
+"""
+
+from ctypes import addressof, c_uint64
+from threading import Lock
+
+from tensorplay.backends.cublaslt.attributes import OperationAttribute
+from tensorplay.backends.cublaslt.descriptors import MatmulDescriptor, MatrixLayout
+from tensorplay.backends.cublaslt.library import cublaslt
+from tensorplay.backends.cublaslt.number_types import number_types
+from tensorplay.backends.host.layout import Layout, left_layout, out_layout, right_layout
+from tensorplay.errors import KernelUnavailableError, OperandError
+from tensorplay.gemm import GemmProblem
+
+__all__ = ["Operation", "check_alignment"]
+
+_NO, _TRANSPOSED = 0, 1
+# The library's GELU is the tanh approximation, whatever the array library's default is.
+_EPILOGUES = {
+    ("none", False): 1,
+    ("none", True): 4,
+    ("relu", False): 2,
+    ("relu", True): 6,
+    ("gelu", False): 32,
+    ("gelu", True): 36,
+}
+_LARGEST_BATCH = 2**31 - 1
+# Only its lowest bits are looked at, to know how a bias will be aligned.
+_SOME_ADDRESS = 1 << 20
+
+
+def check_alignment(problem: GemmProblem) -> None:
+    """Raise `OperandError` for operands that begin in the middle of an element: whoever has such must copy them."""
+    item = problem.dtype.itemsize // (2 if problem.dtype.is_complex else 1)
+    if problem.alignment < item:
+        raise OperandError(
+            f"operands of {problem.dtype.name} must be aligned to {item} bytes on a GPU, these are to "
+            f"{problem.alignment}; copy them first"
+        )
+
+
+class Operation:
+    """The descriptors of one problem, shared by all its plans.
+
+    Everything is set once, but the address of the bias: `bias_lock` is held from setting it until the library
+    has read it, which it does before its call returns.
+
+    Raises
+    ------
+    KernelUnavailableError
+        When the library has no such product.
+    OperandError
+        When operands begin in the middle of an element.
+    """
+
+    __slots__ = ("__weakref__", "_bias", "_bias_value", "a", "b", "bias_lock", "c", "d", "descriptor", "problem", "types")
+
+    def __init__(self, problem: GemmProblem) -> None:
+        check_alignment(problem)
+        if problem.dtype.is_complex and (problem.bias or problem.activation != "none"):
+            raise KernelUnavailableError("cuBLASLt adds no bias and applies no activation to complex products")
+        if problem.batch > _LARGEST_BATCH:
+            raise KernelUnavailableError(f"cuBLASLt multiplies at most {_LARGEST_BATCH} pairs, these are {problem.batch}")
+        self.problem = problem
+        self.types = number_types(problem)
+        self.descriptor = self._described()
+        out = out_layout(problem)
+        self.a = _layout(self.types.operand, right_layout(problem))
+        self.b = _layout(self.types.operand, left_layout(problem))
+        self.c = _layout(self.types.c, out)
+        self.d = self.c if self.types.c == self.types.out else _layout(self.types.out, out)
+        self.bias_lock = Lock()
+        self._bias = 0
+        self._bias_value = c_uint64()
+        if problem.bias and problem.alignment < 16:
+            self.set_bias(_SOME_ADDRESS + problem.alignment)
+
+    def set_bias(self, address: int) -> None:
+        """Let the next call add the bias at this address; `bias_lock` must be held."""
+        if address != self._bias:
+            self._bias_value.value = address
+            cublaslt().matmul_desc_set_attribute(
+                self.descriptor.handle, OperationAttribute.BIAS_POINTER.number, addressof(self._bias_value), 8
+            )
+            self._bias = address
+
+    def _described(self) -> MatmulDescriptor:
+        problem = self.problem
+        descriptor = MatmulDescriptor(self.types.compute, self.types.scale)
+        descriptor[OperationAttribute.TRANSA] = _TRANSPOSED if problem.transpose_right else _NO
+        descriptor[OperationAttribute.TRANSB] = _TRANSPOSED if problem.transpose_left else _NO
+        descriptor[OperationAttribute.EPILOGUE] = _EPILOGUES[problem.activation, problem.bias]
+        return descriptor
+
+
+def _layout(data_type: int, stored: Layout) -> MatrixLayout:
+    """Return row-major storage as the library sees it: a stored row is a column."""
+    return MatrixLayout(data_type, stored.columns, stored.rows, stored.ld, batch=stored.batch, stride=stored.stride)
