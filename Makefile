@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 .PHONY: demo test lint types imports unit format nightly clean
 
 demo: $(STAMP)
-	$(BIN)/tensorplay bench --directory demo
+	$(BIN)/tensorplay bench --directory demo --fresh
 
 test: lint types imports unit
 

@@ -104,7 +104,12 @@ def measure(quick: bool) -> Result:
             ),
             Figure("numpy.matmul itself", numpy_us.median, "us", None, numpy_us),
         ],
-        settings={"rounds": rounds, "calls a block": loops, "order": "A B C C B A, rotating", "winners": winners},
+        settings={
+            "rounds": rounds,
+            "calls a block": loops,
+            "order": "A B C C B A, another each round",
+            "winners": winners,
+        },
     )
 
 

@@ -36,7 +36,7 @@ from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.process import state
 
 TUNED, LOWEST = "tuned.csv", "lowest.csv"
-BLOCK_SECONDS = 0.002
+BLOCK_SECONDS = 0.003
 MOST_ROUNDS = 101
 GAINS = ("call", "kernel", "lowest call", "lowest kernel")
 

@@ -90,8 +90,8 @@ def _shape_of_row(path: str, number: int, row: object) -> BenchShape:
         raise ValueError(f"row {number} of {path!r}: {error}") from None
 
 
-# Small ones, where a call costs more than the arithmetic; rows too few or too many for the BLAS to share out well;
-# transposed weights; and squares, where the library's first choice is hard to beat.
+# Small ones, where a call costs more than the arithmetic; few rows or columns, which a BLAS shares out badly among
+# its threads; transposed weights; half precision; and squares, where the first choice is hard to beat.
 DEFAULT_SHAPES: Sequence[BenchShape] = tuple(
     map(
         parse_shape,
@@ -100,10 +100,10 @@ DEFAULT_SHAPES: Sequence[BenchShape] = tuple(
             "float64:48x48x48",
             "float32:1x1024x1024:T",
             "float32:8x2048x512:T",
+            "float32:8x512x2048:T:bias",
+            "float64:4x2048x256",
             "float32:1024x8x1024",
-            "float32:64x512x256:T:bias",
-            "float64:256x256x256",
-            "float32:1024x1024x512",
+            "float32:512x512x512",
             "float16:32x128x64:T:bias",
         ),
     )

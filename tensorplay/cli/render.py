@@ -70,7 +70,7 @@ def _significant(value: float) -> str:
     """Return three significant digits, without an exponent where a person would write none."""
     if value == 0:
         return "0"
-    if not math.isfinite(value) or not 1e-3 <= value < 1e6:
+    if not math.isfinite(value) or not 0.1 <= value < 1e6:
         return f"{value:.3g}"
     for below, digits in ((9.995, 2), (99.95, 1)):
         if value < below:

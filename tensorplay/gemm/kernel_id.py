@@ -3,6 +3,7 @@
 import re
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
+from operator import le
 
 from tensorplay.errors import KernelIdError
 
@@ -94,7 +95,9 @@ def parse_kernel_id(text: str) -> KernelId | None:
 
 @lru_cache(maxsize=4096)
 def is_kernel_id(text: str) -> bool:
-    """Return whether `parse_kernel_id` would accept the text."""
+    """Return whether `parse_kernel_id` would accept the text; a large file asks for many, so no id is built."""
+    if (match := _LT.fullmatch(text)) is not None:
+        return all(map(le, map(int, match.groups()), _LT_LARGEST))
     try:
         parse_kernel_id(text)
     except KernelIdError:

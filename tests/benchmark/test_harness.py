@@ -38,11 +38,19 @@ def scripted(name: str, log: list[str], seconds: Callable[[], float]) -> object:
     return timing.Contestant(loop)
 
 
-def test_a_round_runs_there_and_back_and_rounds_begin_with_another() -> None:
+def test_a_round_runs_there_and_back_and_the_next_the_other_way_round() -> None:
     log: list[str] = []
-    contestants = {name: scripted(name, log, lambda: 1.0) for name in "ab"}
-    timing.interleave(contestants, rounds=2, loops=5)
-    assert "".join(log) == "abbabaab"
+    contestants = {name: scripted(name, log, lambda: 1.0) for name in "abc"}
+    timing.interleave(contestants, rounds=40, loops=5)
+    ways = ["".join(log[start : start + 3]) for start in range(0, len(log), 3)]
+    for there, back, next_there, next_back in zip(ways[::4], ways[1::4], ways[2::4], ways[3::4], strict=True):
+        assert (back, next_there, next_back) == (there[::-1], there[::-1], there)
+    assert len(set(ways)) == 6
+
+
+def test_one_interruption_does_not_shorten_the_blocks() -> None:
+    seconds = iter([1.0, *[1e-3] * 1000])
+    assert timing.loops_to_fill([scripted("a", [], lambda: next(seconds))], 0.01) == 10
 
 
 def test_a_steady_drift_favours_nobody() -> None:
@@ -71,8 +79,8 @@ def test_what_sets_the_stage_runs_before_each_block() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "loops"), [(1e-6, 2000), (1e-3, 2), (0.5, 1)])
-def test_a_block_is_filled_by_the_slowest(seconds: float, loops: int) -> None:
-    contestants = [scripted("slow", [], lambda: seconds), scripted("fast", [], lambda: seconds / 10)]
+def test_a_block_is_filled_by_the_fastest(seconds: float, loops: int) -> None:
+    contestants = [scripted("fast", [], lambda: seconds), scripted("slow", [], lambda: seconds * 10)]
     assert timing.loops_to_fill(contestants, 2e-3) == loops
 
 

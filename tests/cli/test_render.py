@@ -55,7 +55,7 @@ def test_a_rate_is_operations_a_second_and_none_where_no_time_was_taken(
 
 
 def test_a_gain_a_spread_and_a_count_read_as_people_write_them() -> None:
-    assert multiple(1.5) == "1.50x"
+    assert [multiple(factor) for factor in (0.00123, 0.5, 1.5, 12.34)] == ["0.00123x", "0.50x", "1.50x", "12.3x"]
     assert multiple(None) == "-"
     assert [spread(1.0 - share, 1.0, 1.0 + share) for share in (0.0, 0.031, 0.1, 2)] == [
         "±0.0%",

@@ -5,7 +5,19 @@ So the sizes stand here, and `verify_sizes` asks the library for its own, once.
 """
 
 from collections.abc import Callable
-from ctypes import Structure, addressof, c_float, c_int8, c_int32, c_int64, c_size_t, c_uint16, c_uint32, c_uint64, sizeof
+from ctypes import (
+    Structure,
+    addressof,
+    c_float,
+    c_int8,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint16,
+    c_uint32,
+    c_uint64,
+    sizeof,
+)
 from enum import Enum
 from typing import Any
 
@@ -100,7 +112,6 @@ class Capability(Attribute):
 
     SPLITK_SUPPORT = (0, c_int32)
     REDUCTION_SCHEME_MASK = (1, c_uint32)
-    OUT_OF_PLACE_RESULT_SUPPORT = (4, c_int32)
     MIN_ALIGNMENT_A_BYTES = (16, c_uint32)
     MIN_ALIGNMENT_B_BYTES = (17, c_uint32)
     MIN_ALIGNMENT_C_BYTES = (18, c_uint32)

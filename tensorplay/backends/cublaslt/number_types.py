@@ -5,7 +5,18 @@ from typing import NamedTuple
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import DType, GemmProblem
 
-__all__ = ["C_32F", "C_64F", "NumberTypes", "R_16F", "R_32F", "R_64F", "data_type", "is_float8", "is_half", "number_types"]
+__all__ = [
+    "C_32F",
+    "C_64F",
+    "NumberTypes",
+    "R_16F",
+    "R_32F",
+    "R_64F",
+    "data_type",
+    "is_float8",
+    "is_half",
+    "number_types",
+]
 
 R_32F, R_64F, R_16F, C_32F, C_64F, R_16BF, R_8F_E4M3, R_8F_E5M2 = 0, 1, 2, 4, 5, 14, 28, 29
 _DATA_TYPES = {

@@ -57,14 +57,28 @@ class Operation:
         When operands begin in the middle of an element.
     """
 
-    __slots__ = ("__weakref__", "_bias", "_bias_value", "a", "b", "bias_lock", "c", "d", "descriptor", "problem", "types")
+    __slots__ = (
+        "__weakref__",
+        "_bias",
+        "_bias_value",
+        "a",
+        "b",
+        "bias_lock",
+        "c",
+        "d",
+        "descriptor",
+        "problem",
+        "types",
+    )
 
     def __init__(self, problem: GemmProblem) -> None:
         check_alignment(problem)
         if problem.dtype.is_complex and (problem.bias or problem.activation != "none"):
             raise KernelUnavailableError("cuBLASLt adds no bias and applies no activation to complex products")
         if problem.batch > _LARGEST_BATCH:
-            raise KernelUnavailableError(f"cuBLASLt multiplies at most {_LARGEST_BATCH} pairs, these are {problem.batch}")
+            raise KernelUnavailableError(
+                f"cuBLASLt multiplies at most {_LARGEST_BATCH} pairs, these are {problem.batch}"
+            )
         self.problem = problem
         self.types = number_types(problem)
         self.descriptor = self._described()

@@ -10,7 +10,7 @@ import numpy as np
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import DType
 
-__all__ = ["BLAS_LETTERS", "is_half", "numpy_dtype"]
+__all__ = ["BLAS_LETTERS", "is_half", "numpy_dtype", "result_dtype"]
 
 BLAS_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 """First letter of each type's BLAS routines."""
@@ -40,3 +40,11 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
         raise KernelUnavailableError("bfloat16 on the host needs ml_dtypes, which is not installed")
     bfloat16: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
     return bfloat16
+
+
+@cache
+def result_dtype(dtype: DType) -> np.dtype[Any]:
+    """Return the type of what `numpy.matmul` makes when it is given no result: ml_dtypes leaves bfloat16 wide."""
+    one = np.ones((1, 1), numpy_dtype(dtype))
+    made: np.dtype[Any] = np.matmul(one, one).dtype
+    return made

@@ -7,12 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensorplay.backends.base import Run
-from tensorplay.backends.host.dtypes import numpy_dtype
+from tensorplay.backends.host.dtypes import numpy_dtype, result_dtype
 from tensorplay.backends.host.layout import new_output
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import GemmProblem
 
-__all__ = ["Array", "Build", "Kernel", "Multiply", "guarded", "require", "require_aligned", "require_single"]
+__all__ = [
+    "Array",
+    "Build",
+    "Kernel",
+    "Multiply",
+    "guarded",
+    "require",
+    "require_aligned",
+    "require_plain_result",
+    "require_single",
+]
 
 # Elements may be of any type that the problem names, so nothing can be said about them statically.
 Array = NDArray[Any]
@@ -53,6 +63,14 @@ def require_aligned(problem: GemmProblem, kernel: str) -> None:
     )
 
 
+def require_plain_result(problem: GemmProblem, kernel: str) -> None:
+    """Raise `KernelUnavailableError` where `numpy.matmul` makes results of another type than its operands."""
+    require(
+        holds=result_dtype(problem.dtype) == numpy_dtype(problem.dtype),
+        reason=f"{kernel} makes results of {problem.dtype.name}, numpy.matmul of {result_dtype(problem.dtype)}",
+    )
+
+
 def guarded(problem: GemmProblem, multiply: Multiply) -> Run:
     """Return `multiply`, which overwrites a result that lies as the problem says, safe for every result.
 
@@ -60,7 +78,7 @@ def guarded(problem: GemmProblem, multiply: Multiply) -> Run:
     before anything is written; one that shares memory with an operand is written when the product is complete.
     """
     shape = (problem.m, problem.n) if problem.batch == 1 else (problem.batch, problem.m, problem.n)
-    dtype = numpy_dtype(problem.dtype)
+    dtype = result_dtype(problem.dtype)
     is_dense = problem.ld_out is None and problem.stride_out is None
 
     def run(left: Array, right: Array, out: Array | None = None) -> Array:

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from tensorplay.backends.host.kernel import Kernel, require, require_aligned, require_single
+from tensorplay.backends.host.kernel import Kernel, require, require_aligned, require_plain_result, require_single
 from tensorplay.gemm import GemmProblem
 
 __all__ = ["DOT", "MATMUL", "OUTER", "dot_kernel", "outer_kernel"]
@@ -25,10 +25,12 @@ def dot_kernel(problem: GemmProblem) -> Kernel:
     require_single(problem, "dot")
     require(holds=problem.ld_out is None, reason="dot writes dense results, the problem's is padded")
     require_aligned(problem, "dot")
+    require_plain_result(problem, "dot")
     return DOT
 
 
 def outer_kernel(problem: GemmProblem) -> Kernel:
     """Return the broadcast product of a column and a row."""
     require(holds=problem.k == 1, reason=f"outer is for k = 1, the problem has k = {problem.k}")
+    require_plain_result(problem, "outer")
     return OUTER

@@ -40,8 +40,9 @@ _GENERAL = """
     cols1024 dot1_rows1024 threads1_cols256 threads1_swap1 threads1_rows128 dot1_packb1 packa1_packb1
 """
 _HALF = """
-    upcast1 dot1_upcast1 threads1_upcast1 dot1_swap1_upcast1 upcast1_cols256 upcast1_rows256 dot1_upcast1_rows128
-    cols128_upcast1 upcast1_cols1024 upcast1_rows1024 dot1_rows128_swap1_upcast1 dot1_rows1_upcast1 dot1 outer1
+    upcast1 dot1_upcast1 threads1_upcast1 dot1_swap1_upcast1 upcast1_cols256 upcast1_rows256 upcast1_cols512_rows512
+    dot1_upcast1_rows128 upcast1_cols128_rows128 cols128_upcast1 upcast1_cols1024 upcast1_rows1024
+    dot1_rows128_swap1_upcast1 dot1_rows1_upcast1 dot1 outer1
 """
 _STACK = "fold1 dot1_fold1 dot1_loop1 threads1_loop1 loop1 threads1_fold1 dot1_swap1_loop1"
 _HALF_STACK = "upcast1 upcast1_fold1 dot1_upcast1_fold1 dot1_upcast1_loop1 upcast1_loop1"

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from tensorplay.backends.host.dtypes import is_half, numpy_dtype
+from tensorplay.backends.host.dtypes import is_half, result_dtype
 from tensorplay.backends.host.kernel import Array, Build, Kernel, require, require_single
 from tensorplay.gemm import GemmProblem, dtype_of_word
 
@@ -85,7 +85,7 @@ def upcast(problem: GemmProblem, build: Build) -> Kernel:
     NumPy sums float16 products in float32 too, but one after the other, without BLAS.
     """
     require(holds=is_half(problem.dtype), reason=f"upcast is for float16 and bfloat16, not {problem.dtype.name}")
-    narrow, wide = numpy_dtype(problem.dtype), np.dtype(np.float32)
+    made, wide = result_dtype(problem.dtype), np.dtype(np.float32)
     is_stack = problem.batch > 1
     # Copies of a matrix keep the order it is stored in; those of a stack, which may repeat, are plain.
     kept = build(
@@ -109,7 +109,7 @@ def upcast(problem: GemmProblem, build: Build) -> Kernel:
     def run(left: Array, right: Array, out: Array | None = None) -> Array:
         product: Array = inner(left.astype(wide, order), right.astype(wide, order), None)
         if out is None:
-            return product.astype(narrow)
+            return product.astype(made, copy=False)
         out[...] = product
         return out
 

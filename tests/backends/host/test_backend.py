@@ -2,9 +2,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tensorplay.backends.base import Backend, CandidateQuery
+from tensorplay.backends.base import Backend
 from tensorplay.backends.host.backend import HostBackend
-from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import GemmProblem, dtype_of_word
 from tensorplay.testing.backend_suite import BackendSuite
 
@@ -53,7 +52,8 @@ class TestHostBackend(BackendSuite):
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
 @pytest.mark.parametrize(
-    "kind", [{}, {"transpose_left": True}, {"transpose_right": True, "ld_right": 9}, {"bias": True}, {"accumulate": True}]
+    "kind",
+    [{}, {"transpose_left": True}, {"transpose_right": True, "ld_right": 9}, {"bias": True}, {"accumulate": True}],
 )
 def test_every_single_product_of_float32_and_float64_is_planned(dtype, kind) -> None:  # type: ignore[no-untyped-def]
     assert HostBackend().is_tunable(GemmProblem(dtype=dtype, m=3, n=4, k=5, **kind), "plan")

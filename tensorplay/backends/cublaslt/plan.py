@@ -1,0 +1,120 @@
+"""Plans: everything about a product that can be made ready before its operands are known.
+
+`run(left, right, out, c, bias, alpha, beta, stream)` takes addresses as integers, enqueues the product on the stream
+and returns `out`. `c` is what beta multiplies, lying as `out` does; 0 stands for `out` itself. A bias is read only by
+problems that have one, and must not be 0 there.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorplay.backends.base import Plan, Run
+from tensorplay.backends.cublaslt.algorithm import Algorithm
+from tensorplay.backends.cublaslt.device import current, device
+from tensorplay.backends.cublaslt.handle import handle_of
+from tensorplay.backends.cublaslt.library import cublaslt, driver
+from tensorplay.backends.cublaslt.operation import Operation
+from tensorplay.backends.cublaslt.scalars import scalars
+from tensorplay.backends.cublaslt.status import library_error, reason_of
+from tensorplay.backends.cublaslt.workspace import DEFAULT_BYTES, workspaces
+from tensorplay.errors import KernelUnavailableError, LaunchError
+from tensorplay.gemm import DEFAULT, GemmProblem
+
+__all__ = ["algorithm_plan", "library_plan", "workspace_ceiling"]
+
+Workspace = Callable[[int, int], int]
+"""Returns the address of a stream's scratch memory of at least so many bytes, 0 for none."""
+
+_MIB = 1 << 20
+# The library's makers add this to what an algorithm says it needs, where it has an epilogue.
+_EPILOGUE_BYTES = 16
+
+
+def workspace_ceiling(problem: GemmProblem) -> int:
+    """Return how much scratch memory a problem's kernels may take."""
+    mib = problem.workspace_mib
+    return DEFAULT_BYTES if mib is None else mib * _MIB
+
+
+def algorithm_plan(operation: Operation, algorithm: Algorithm) -> Plan:
+    """Return the plan that runs one algorithm, named by its kernel id.
+
+    Its `run` raises `KernelUnavailableError` for a stream that is first met under a capture when there is no
+    workspace left, and `LaunchError` when the library refuses.
+    """
+    ordinal = int(operation.problem.device)
+    needed = algorithm.workspace_bytes
+    if needed and (operation.problem.bias or operation.problem.activation != "none"):
+        needed += _EPILOGUE_BYTES
+    run = _runner(operation, algorithm, workspaces(ordinal).address, needed)
+    return Plan(operation.problem, str(algorithm.kernel_id), run, algorithm.workspace_bytes)
+
+
+def library_plan(operation: Operation) -> Plan:
+    """Return the plan that lets the library choose in each call, for where it will not say what it would choose.
+
+    Its kernel is `Default`. It never asks for memory under a capture: then the library chooses among kernels that
+    need none.
+    """
+    ceiling, buffers = workspace_ceiling(operation.problem), workspaces(int(operation.problem.device))
+
+    def address(stream: int, nbytes: int) -> int:
+        try:
+            return buffers.address(stream, nbytes)
+        except (KernelUnavailableError, MemoryError):
+            return 0
+
+    return Plan(operation.problem, DEFAULT, _runner(operation, None, address, ceiling), ceiling)
+
+
+def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Workspace, workspace_bytes: int) -> Run:
+    ordinal = int(operation.problem.device)
+    context, current_context = int(device(ordinal).context), driver().cuCtxGetCurrent
+    handle, matmul, refused = handle_of(ordinal), cublaslt().matmul, library_error()
+    numbers = scalars(operation.types.scale)
+    zero, one, pair = numbers.zero, numbers.one, numbers.pair
+    descriptor, d = operation.descriptor.handle, operation.d.handle
+    a, b, addend = operation.a.handle, operation.b.handle, operation.c.handle
+    has_bias, bias_lock, set_bias = operation.problem.bias, operation.bias_lock, operation.set_bias
+    chosen = algorithm.address if algorithm else 0
+
+    def run(
+        left: int,
+        right: int,
+        out: int,
+        c: int = 0,
+        bias: int = 0,
+        alpha: Any = 1.0,
+        beta: Any = 0.0,
+        stream: int = 0,
+    ) -> int:
+        if int(current_context()[1]) != context:
+            with current(ordinal):
+                return run(left, right, out, c, bias, alpha, beta, stream)
+        if alpha == 1.0 and (beta == 0.0 or beta == 1.0):
+            alpha_at, beta_at = one, (one if beta else zero)
+        else:
+            alpha_at, beta_at = pair(alpha, beta)
+        scratch = workspace(stream, workspace_bytes) if workspace_bytes else 0
+        size = workspace_bytes if scratch else 0
+        c = c or out
+        try:
+            if not has_bias:
+                matmul(
+                    handle, descriptor, alpha_at, right, a, left, b, beta_at, c, addend, out, d,
+                    chosen, scratch, size, stream,
+                )  # fmt: skip
+                return out
+            with bias_lock:
+                set_bias(bias)
+                matmul(
+                    handle, descriptor, alpha_at, right, a, left, b, beta_at, c, addend, out, d,
+                    chosen, scratch, size, stream,
+                )  # fmt: skip
+        except refused as error:
+            # Named here so that this function keeps the algorithm, as `set_bias` keeps the operation.
+            name = algorithm.kernel_id if algorithm else "the library's own choice"
+            raise LaunchError(f"{name} did not launch: {reason_of(error)}") from error
+        return out
+
+    return run

@@ -1,0 +1,65 @@
+"""Alpha and beta in host memory, where the library reads them before its call returns."""
+
+import struct
+import threading
+from ctypes import addressof, c_char
+from typing import Any
+
+from tensorplay.backends.cublaslt.number_types import C_32F, C_64F, R_16F, R_32F, R_64F
+
+__all__ = ["Scalars", "scalars"]
+
+# Of the real part, and of the whole: every buffer is as long as the longest.
+_FORMATS = {R_16F: "<e", R_32F: "<f", R_64F: "<d", C_32F: "<ff", C_64F: "<dd"}
+_LENGTH = 16
+
+
+class Scalars:
+    """Addresses of scalars of one type; each thread writes to memory of its own.
+
+    Attributes
+    ----------
+    zero, one : int
+        Addresses of constants.
+    """
+
+    __slots__ = ("_constants", "_is_complex", "_local", "_pack_into", "one", "zero")
+
+    def __init__(self, scale_type: int) -> None:
+        packer = struct.Struct(_FORMATS[scale_type])
+        self._pack_into = packer.pack_into
+        self._is_complex = scale_type in {C_32F, C_64F}
+        self._local = threading.local()
+        self._constants = (_buffer(), _buffer())
+        self._write(self._constants[0], 0.0)
+        self._write(self._constants[1], 1.0)
+        self.zero, self.one = map(addressof, self._constants)
+
+    def pair(self, alpha: Any, beta: Any) -> tuple[int, int]:
+        """Return the addresses of two numbers, valid until this thread asks again."""
+        try:
+            buffers = self._local.buffers
+        except AttributeError:
+            buffers = self._local.buffers = (_buffer(), _buffer())
+        self._write(buffers[0], alpha)
+        self._write(buffers[1], beta)
+        return addressof(buffers[0]), addressof(buffers[1])
+
+    def _write(self, buffer: Any, value: Any) -> None:
+        if self._is_complex:
+            number = complex(value)
+            self._pack_into(buffer, 0, number.real, number.imag)
+        else:
+            self._pack_into(buffer, 0, value)
+
+
+def _buffer() -> Any:
+    return (c_char * _LENGTH)()
+
+
+_scalars: dict[int, Scalars] = {}
+
+
+def scalars(scale_type: int) -> Scalars:
+    """Return the scalars of a scale type; they live as long as the process."""
+    return _scalars.setdefault(scale_type, _scalars.get(scale_type) or Scalars(scale_type))

@@ -1,0 +1,149 @@
+"""Scratch operands of a problem for measuring: sets of random numbers in one piece of device memory."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tensorplay.backends.cublaslt.fill import fill
+from tensorplay.backends.cublaslt.library import driver
+from tensorplay.backends.cublaslt.memory import DeviceBuffer
+from tensorplay.backends.cublaslt.number_types import is_float8
+from tensorplay.backends.cublaslt.status import check
+from tensorplay.backends.host.layout import Layout, left_layout, out_layout, right_layout
+from tensorplay.gemm import DType, GemmProblem, dtype_of_name
+
+__all__ = ["Scratch", "ScratchSet", "set_bytes"]
+
+_LINE = 256
+_NAN_BYTE = 0xFF
+# Far apart: an operand's numbers depend on the seed and the place of the element.
+_SEEDS = {"left": 1 << 40, "right": 2 << 40, "c": 3 << 40, "bias": 4 << 40}
+
+
+class ScratchSet(NamedTuple):
+    """One set, as a plan's `run` takes it up to the stream."""
+
+    left: int
+    right: int
+    out: int
+    c: int
+    bias: int
+    alpha: float
+    beta: float
+
+    @property
+    def operands(self) -> tuple[int, int, int, int, int, float, float]:
+        """Return the set as a plain tuple."""
+        return tuple(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    name: str
+    dtype: DType
+    layout: Layout
+
+    @property
+    def nbytes(self) -> int:
+        return self.layout.elements * self.dtype.itemsize
+
+
+def _addend_dtype(problem: GemmProblem) -> DType:
+    """Return the type of `c` and the bias: the result's, but bfloat16 where that is FP8."""
+    out = problem.out_dtype or problem.dtype
+    return (dtype_of_name("bfloat16") or out) if is_float8(out) else out
+
+
+def _parts(problem: GemmProblem) -> list[_Part]:
+    out = problem.out_dtype or problem.dtype
+    parts = [
+        _Part("left", problem.dtype, left_layout(problem)),
+        _Part("right", problem.dtype, right_layout(problem)),
+        _Part("out", out, out_layout(problem)),
+    ]
+    addend = _addend_dtype(problem)
+    if problem.accumulate:
+        parts.append(_Part("c", addend, out_layout(problem)))
+    if problem.bias:
+        parts.append(_Part("bias", addend, Layout(1, 1, problem.n, problem.n, problem.n)))
+    return parts
+
+
+def _room(part: _Part) -> int:
+    # One line more: an operand of a lesser alignment begins a few bytes into its room.
+    return -(-(part.nbytes + 16) // _LINE) * _LINE
+
+
+def set_bytes(problem: GemmProblem) -> int:
+    """Return the device memory of one set, without making it."""
+    return sum(_room(part) for part in _parts(problem))
+
+
+class Scratch:
+    """Sets of operands of one problem, with the same numbers in each; give the memory back with `free`.
+
+    What lies between rows is NaN, and so are the results. Addresses are multiples of the problem's alignment and,
+    below 16, of no more. The device's context must be current when it is made.
+    """
+
+    def __init__(self, problem: GemmProblem, ordinal: int, sets: int, stream: int) -> None:
+        self.problem = problem
+        self._stream = stream
+        self._parts = {part.name: part for part in _parts(problem)}
+        self._step = set_bytes(problem)
+        self._buffer = DeviceBuffer(ordinal, self._step * sets)
+        try:
+            self._fill(ordinal, sets)
+        except BaseException:
+            self._buffer.free()
+            raise
+        self.sets = [self._set(self._buffer.address + place * self._step) for place in range(sets)]
+
+    def part(self, name: str) -> tuple[int, DType, Layout]:
+        """Return address, type and layout of an operand of the first set."""
+        part = self._parts[name]
+        return self._addresses(self._buffer.address)[name], part.dtype, part.layout
+
+    def spoil_output(self) -> None:
+        """Enqueue overwriting the first set's result with NaN."""
+        address, dtype, layout = self.part("out")
+        nbytes = layout.elements * dtype.itemsize
+        check(driver().cuMemsetD8Async(address, _NAN_BYTE, nbytes, self._stream), "clearing a result")
+
+    def free(self) -> None:
+        """Give the memory back; nothing may be running on it."""
+        self._buffer.free()
+
+    def _fill(self, ordinal: int, sets: int) -> None:
+        cuda, stream, base = driver(), self._stream, self._buffer.address
+        check(cuda.cuMemsetD8Async(base, _NAN_BYTE, self._step, stream), "clearing operands")
+        addresses = self._addresses(base)
+        for name, seed in _SEEDS.items():
+            if name in self._parts:
+                part = self._parts[name]
+                fill(ordinal, stream, addresses[name], part.dtype, part.layout, seed)
+        done = 1
+        while done < sets:
+            count = min(done, sets - done)
+            copied = cuda.cuMemcpyDtoDAsync(base + done * self._step, base, count * self._step, stream)
+            check(copied, "copying operands")
+            done += count
+
+    def _addresses(self, base: int) -> dict[str, int]:
+        shift = self.problem.alignment % 16
+        addresses = {}
+        for part in self._parts.values():
+            addresses[part.name] = base + shift
+            base += _room(part)
+        return addresses
+
+    def _set(self, base: int) -> ScratchSet:
+        addresses = self._addresses(base)
+        return ScratchSet(
+            left=addresses["left"],
+            right=addresses["right"],
+            out=addresses["out"],
+            c=addresses.get("c", 0),
+            bias=addresses.get("bias", 0),
+            alpha=1.0,
+            beta=1.0 if self.problem.accumulate else 0.0,
+        )

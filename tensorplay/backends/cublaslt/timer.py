@@ -1,0 +1,176 @@
+"""Times plans between events on the device, never by the host's clock.
+
+Launched one by one from Python, a kernel of 12 us reads 31 to 49 us, in the wrong order: the launch is what is timed.
+So a spin keeps the stream busy while everything is enqueued (screening), and careful samples replay captured graphs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import ceil
+
+from tensorplay.backends.base import Plan
+from tensorplay.backends.cublaslt.device import current, relaxed_capture
+from tensorplay.backends.cublaslt.graph import Graph
+from tensorplay.backends.cublaslt.scratch import ScratchSet
+from tensorplay.backends.cublaslt.spin import spin
+from tensorplay.backends.cublaslt.stream import Event, synchronize
+from tensorplay.errors import LaunchError, MeasurementError
+
+__all__ = ["CudaTimer"]
+
+_SPIN_NS = 200_000
+# What the host may take to enqueue one launch of a plan, and one replay with its event.
+_LAUNCH_NS, _REPLAY_NS = 10_000, 25_000
+# How often an attempt may be repeated, with four times the spin, when the host was interrupted while enqueueing.
+_ATTEMPTS = 3
+_LONGER = 4
+# A sample covers this time at least, and each set of operands once unless that takes much longer.
+_SAMPLE_MS, _ROTATION_MS = 0.1, 2.0
+_MOST_LAUNCHES = 512
+
+
+class CudaTimer:
+    """Launches plans on sets of operands in turn; implements `tensorplay.typing.Timer` for plans.
+
+    All plans of a timer are launched the same number of times a sample, so what a replay costs weighs the same.
+
+    Parameters
+    ----------
+    ordinal : int
+        The device.
+    stream : int
+        Private to measuring.
+    sets : sequence of ScratchSet
+        Each launch uses the next; at least one.
+    """
+
+    def __init__(self, ordinal: int, stream: int, sets: Sequence[ScratchSet]) -> None:
+        self._ordinal = ordinal
+        self._stream = stream
+        self._sets = list(sets)
+        self._turn = 0
+        self._fastest_ms = 0.0
+        self._launches = 0
+        self._events: list[Event] = []
+        # None for a plan that cannot be captured.
+        self._graphs: dict[Plan, Graph | None] = {}
+
+    def warm_up(self, candidate: Plan) -> None:
+        """Run once, untimed; raises `LaunchError` when that fails, on the device too."""
+        with self._session():
+            self._launch(candidate, 1)
+            synchronize(self._stream)
+
+    def screen(self, candidate: Plan, launches: int) -> float:
+        """Return the mean of `launches` back-to-back launches behind a spin, in milliseconds."""
+        with self._session():
+            start, end = self._event(0), self._event(1)
+
+            def enqueue() -> None:
+                start.record(self._stream)
+                self._launch(candidate, launches)
+                end.record(self._stream)
+
+            self._behind_spin(enqueue, launches * _LAUNCH_NS)
+            mean = end.milliseconds_since(start) / launches
+        if not self._fastest_ms or 0.0 < mean < self._fastest_ms:
+            self._fastest_ms = mean
+        return mean
+
+    def sample(self, order: Sequence[Plan]) -> list[float]:
+        """Return the mean launch of one replay for each place of `order`, in milliseconds.
+
+        The replays follow one another on the device without a gap, and the first is preceded by one untimed.
+        """
+        if not self._launches:
+            self._launches = self._chosen_launches(order[0])
+        with self._session():
+            graphs = [self._graph(plan) for plan in order]
+            events = [self._event(place) for place in range(len(order) + 1)]
+            captured = sum(graph is not None for graph in graphs)
+            host_ns = captured * _REPLAY_NS + (len(order) - captured) * self._launches * _LAUNCH_NS
+
+            def enqueue() -> None:
+                self._replay(order[0], graphs[0])
+                events[0].record(self._stream)
+                for plan, graph, event in zip(order, graphs, events[1:], strict=True):
+                    self._replay(plan, graph)
+                    event.record(self._stream)
+
+            self._behind_spin(enqueue, host_ns)
+            pairs = zip(events, events[1:], strict=False)
+            return [later.milliseconds_since(earlier) / self._launches for earlier, later in pairs]
+
+    def close(self) -> None:
+        """Give back graphs and events; every later call raises `MeasurementError`."""
+        self._sets = []
+        for graph in self._graphs.values():
+            if graph is not None:
+                graph.close()
+        for event in self._events:
+            event.close()
+        self._graphs, self._events = {}, []
+
+    @contextmanager
+    def _session(self) -> Iterator[None]:
+        if not self._sets:
+            raise MeasurementError("this trial is closed")
+        with current(self._ordinal), relaxed_capture():
+            yield
+
+    def _behind_spin(self, enqueue: Callable[[], None], host_ns: int) -> None:
+        """Run `enqueue` while the device spins, and wait; once more when the device was done spinning before."""
+        spinning = _SPIN_NS + host_ns
+        gate = self._event(-1)
+        for _attempt in range(_ATTEMPTS):
+            spin(self._ordinal, self._stream, spinning)
+            gate.record(self._stream)
+            enqueue()
+            was_late = gate.has_passed()
+            synchronize(self._stream)
+            if not was_late:
+                return
+            spinning *= _LONGER
+
+    def _launch(self, plan: Plan, launches: int) -> None:
+        run, sets, stream, turn = plan.run, self._sets, self._stream, self._turn
+        try:
+            for place in range(turn, turn + launches):
+                run(*sets[place % len(sets)].operands, stream)
+        except LaunchError:
+            raise
+        except (TypeError, ValueError, MemoryError) as error:
+            raise LaunchError(f"{plan.kernel} failed: {type(error).__name__}: {error}") from error
+        self._turn = (turn + launches) % len(sets)
+
+    def _replay(self, plan: Plan, graph: Graph | None) -> None:
+        if graph is None:
+            self._launch(plan, self._launches)
+        else:
+            graph.launch(self._stream)
+
+    def _graph(self, plan: Plan) -> Graph | None:
+        if plan not in self._graphs:
+            # All graphs begin with the same set, so that none has warmer operands.
+            self._turn = 0
+            try:
+                self._graphs[plan] = Graph(self._stream, lambda: self._launch(plan, self._launches))
+            except LaunchError:
+                self._launch(plan, 1)
+                synchronize(self._stream)
+                self._graphs[plan] = None
+        return self._graphs[plan]
+
+    def _event(self, place: int) -> Event:
+        # Place -1 is the gate's.
+        while len(self._events) < place + 2:
+            self._events.append(Event())
+        return self._events[place + 1]
+
+    def _chosen_launches(self, plan: Plan) -> int:
+        one = self._fastest_ms or self.screen(plan, 1)
+        one = max(one, 1e-4)
+        rotation = len(self._sets)
+        if rotation * one > _ROTATION_MS:
+            return max(1, ceil(_SAMPLE_MS / one))
+        return min(_MOST_LAUNCHES, rotation * max(1, ceil(_SAMPLE_MS / (rotation * one))))

@@ -1,0 +1,109 @@
+"""A trial on a GPU: scratch operands on the device, a timer, and results brought to the host for comparison."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numpy.typing import NDArray
+
+from tensorplay.backends.base import Plan, Trial
+from tensorplay.backends.cublaslt.device import current, device, relaxed_capture
+from tensorplay.backends.cublaslt.host_copy import from_device
+from tensorplay.backends.cublaslt.reference import reference_result
+from tensorplay.backends.cublaslt.scratch import Scratch, set_bytes
+from tensorplay.backends.cublaslt.spin import warm_clocks
+from tensorplay.backends.cublaslt.stream import private_stream, synchronize
+from tensorplay.backends.cublaslt.timer import CudaTimer
+from tensorplay.backends.cublaslt.workspace import workspaces
+from tensorplay.errors import LaunchError, MeasurementError
+from tensorplay.gemm import GemmProblem
+
+__all__ = ["CudaTrial", "cuda_trial"]
+
+_MOST_SETS = 64
+# A trial may take this part of free memory: the caller's own operands need room too.
+_MEMORY_SHARE = 4
+_WARMING_NS = 3_000_000
+
+
+class CudaTrial(Trial):
+    """Operands of one problem; opened by `cuda_trial`, which also closes it."""
+
+    timer: CudaTimer
+
+    def __init__(self, problem: GemmProblem, sets: int) -> None:
+        self._ordinal = int(problem.device)
+        self._problem = problem
+        self._stream = private_stream(self._ordinal)
+        self._reference: NDArray[Any] | None = None
+        with current(self._ordinal), relaxed_capture():
+            self._scratch = Scratch(problem, self._ordinal, sets, self._stream)
+            # Runs while the host looks for candidates.
+            warm_clocks(self._ordinal, self._stream, _WARMING_NS)
+        self.timer = CudaTimer(self._ordinal, self._stream, self._scratch.sets)
+        self._is_open = True
+
+    def output(self, plan: Plan) -> NDArray[Any]:
+        """Run the plan once on the check operands and return its result; bfloat16 and FP8 come back as float32."""
+        self._check_open()
+        operands = self._scratch.sets[0].operands
+        with current(self._ordinal), relaxed_capture():
+            self._scratch.spoil_output()
+            try:
+                plan.run(*operands, self._stream)
+            except (TypeError, ValueError, MemoryError) as error:
+                raise LaunchError(f"{plan.kernel} failed: {type(error).__name__}: {error}") from error
+            return from_device(*self._scratch.part("out"), self._stream)
+
+    def reference(self) -> NDArray[Any]:
+        """Return the result that the check operands have in at least twice the precision; computed once."""
+        self._check_open()
+        if self._reference is None:
+            with current(self._ordinal), relaxed_capture():
+                self._reference = reference_result(self._scratch, self._stream)
+        return self._reference
+
+    def close(self) -> None:
+        """Give back all memory, graphs and events, also after a failure."""
+        self._is_open = False
+        self._reference = None
+        with current(self._ordinal), relaxed_capture():
+            try:
+                synchronize(self._stream)
+            finally:
+                try:
+                    self.timer.close()
+                finally:
+                    self._scratch.free()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise MeasurementError("this trial is closed")
+
+
+@contextmanager
+def cuda_trial(problem: GemmProblem, *, rotating_bytes: int) -> Iterator[CudaTrial]:
+    """Open a trial whose operands rotate through `rotating_bytes`, and give its memory back at the end.
+
+    Raises
+    ------
+    MemoryError
+        When one set of operands is more than a quarter of what is free.
+    """
+    ordinal = int(problem.device)
+    one, allowed = set_bytes(problem), device(ordinal).free_bytes // _MEMORY_SHARE
+    if one > allowed:
+        raise MemoryError(
+            f"measuring needs {one} bytes of scratch operands; allowed: {allowed}, a quarter of the device's free memory"
+        )
+    sets = max(1, min(rotating_bytes // one + 1, allowed // one, _MOST_SETS))
+    buffers, stream = workspaces(ordinal), private_stream(ordinal)
+    buffers.lend(stream)
+    try:
+        trial = CudaTrial(problem, sets)
+        try:
+            yield trial
+        finally:
+            trial.close()
+    finally:
+        buffers.take_back(stream)
