@@ -26,7 +26,7 @@ from tensorplay.backends.cublaslt.plan_cache import PlanCache
 from tensorplay.backends.cublaslt.trial import cuda_trial
 from tensorplay.backends.cublaslt.workspace import workspaces
 from tensorplay.database.record import Validator
-from tensorplay.errors import KernelIdError, KernelUnavailableError, LaunchError
+from tensorplay.errors import KernelIdError, KernelUnavailableError, LaunchError, OperandError
 from tensorplay.gemm import DEFAULT, GemmProblem, LtKernelId, parse_kernel_id
 
 __all__ = ["CublasLtBackend"]
@@ -67,9 +67,7 @@ class CublasLtBackend(Backend):
         Raises
         ------
         OperandError
-            When the operands begin in the middle of an element.
-        KernelUnavailableError
-            When no library multiplies such operands.
+            When no library multiplies such operands; the message is the reason.
         """
         return self._cache.plan("first", problem, lambda: self._first_choice(problem))
 
@@ -132,11 +130,7 @@ class CublasLtBackend(Backend):
         try:
             operation = self._cache.operation(problem)
         except KernelUnavailableError as error:
-            # What cuBLASLt cannot describe may still be multiplied; its own reason is the better one otherwise.
-            try:
-                return classic_plan(problem), True
-            except KernelUnavailableError:
-                raise error from None
+            return _classic(problem, error), True
         _prepare(operation)
         try:
             algorithm = first_algorithm(operation, ceiling=workspace_ceiling(problem))
@@ -144,7 +138,7 @@ class CublasLtBackend(Backend):
             return library_plan(operation), False
         if algorithm is not None:
             return algorithm_plan(operation, algorithm), True
-        return classic_plan(problem), True
+        return _classic(problem, KernelUnavailableError("cuBLASLt has no kernel for it")), True
 
     def _fixed_dispatch(self, problem: GemmProblem) -> tuple[Plan, bool]:
         for offer in (gemv_plan, classic_plan):
@@ -165,6 +159,14 @@ class CublasLtBackend(Backend):
         operation = self._cache.operation(problem)
         _prepare(operation)
         return algorithm_plan(operation, checked_algorithm(operation, kernel_id, ceiling=workspace_ceiling(problem)))
+
+
+def _classic(problem: GemmProblem, reason: KernelUnavailableError) -> Plan:
+    """Return the classic call's plan; where it cannot do it either, cuBLASLt's reason is told."""
+    try:
+        return classic_plan(problem)
+    except KernelUnavailableError as error:
+        raise OperandError(f"no library multiplies this on a GPU: {reason}; {error}") from reason
 
 
 _CLASSIC_TYPES = frozenset({"float16", "bfloat16", "complex64", "complex128"})

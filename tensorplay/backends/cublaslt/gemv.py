@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from tensorplay.backends.base import Plan, Run
 from tensorplay.backends.cublaslt.device import device
 from tensorplay.backends.cublaslt.gemv_source import SOURCES
-from tensorplay.backends.cublaslt.nvrtc import Kernel, kernel
 from tensorplay.backends.cublaslt.number_types import is_half
+from tensorplay.backends.cublaslt.nvrtc import Kernel, kernel
 from tensorplay.backends.cublaslt.on_device import on_device
 from tensorplay.backends.cublaslt.operation import check_alignment
 from tensorplay.errors import KernelUnavailableError
@@ -32,7 +32,7 @@ _BLOCK_ROWS = 16
 
 
 class Shape(NamedTuple):
-    """A matrix-vector product: `count` results, each a sum of `length` products.
+    """A matrix-vector product: so many `results`, each a sum of `length` products.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Shape(NamedTuple):
         Elements from one stored row, vector element and result to the next.
     """
 
-    count: int
+    results: int
     length: int
     along_rows: bool
     matrix_is_right: bool
@@ -57,7 +57,7 @@ def gemv_shape(problem: GemmProblem) -> Shape:
     """Return the matrix-vector product that a problem of one row or one column is; `m` is 1 or `n` is."""
     if problem.m == 1:
         return Shape(
-            count=problem.n,
+            results=problem.n,
             length=problem.k,
             along_rows=problem.transpose_right,
             matrix_is_right=True,
@@ -66,7 +66,7 @@ def gemv_shape(problem: GemmProblem) -> Shape:
             out_step=1,
         )
     return Shape(
-        count=problem.m,
+        results=problem.m,
         length=problem.k,
         along_rows=not problem.transpose_left,
         matrix_is_right=False,
@@ -108,13 +108,13 @@ def gemv_plan(problem: GemmProblem) -> Plan:
 
 def _along_rows(problem: GemmProblem, shape: Shape, ordinal: int) -> Run:
     rows = kernel(ordinal, SOURCES[problem.dtype.name], f"rows_{problem.dtype.name}", _ROW_PARAMETERS)
-    sizes = (shape.count, shape.length, shape.ld, shape.x_step, shape.out_step)
+    sizes = (shape.results, shape.length, shape.ld, shape.x_step, shape.out_step)
     is_wide = shape.x_step == 1 and shape.ld * _ITEM % _WIDE == 0
     # Few rows would leave multiprocessors idle if a warp took each.
-    if shape.count >= device(ordinal).multiprocessors * _ROWS:
-        grid, block = (-(-shape.count // _ROWS), 1, 1), (_WARP, _ROWS, 1)
+    if shape.results >= device(ordinal).multiprocessors * _ROWS:
+        grid, block = (-(-shape.results // _ROWS), 1, 1), (_WARP, _ROWS, 1)
     else:
-        grid, block = (shape.count, 1, 1), (_ROW_THREADS, 1, 1)
+        grid, block = (shape.results, 1, 1), (_ROW_THREADS, 1, 1)
 
     def launch(matrix: int, x: int, out: int, c: int, alpha: Any, beta: Any, stream: int) -> None:
         is_aligned = int(is_wide and (matrix | x) % _WIDE == 0)
@@ -126,14 +126,14 @@ def _along_rows(problem: GemmProblem, shape: Shape, ordinal: int) -> Run:
 def _across_rows(problem: GemmProblem, shape: Shape, ordinal: int) -> Run:
     name = problem.dtype.name
     widths = {width: _columns(ordinal, name, width) for width in (1, 2, 8)}
-    sizes = (shape.count, shape.length, shape.ld, shape.x_step, shape.out_step)
-    most = 8 if shape.count >= device(ordinal).multiprocessors * _WARP * 8 else 2
+    sizes = (shape.results, shape.length, shape.ld, shape.x_step, shape.out_step)
+    most = 8 if shape.results >= device(ordinal).multiprocessors * _WARP * 8 else 2
 
     def launch(matrix: int, x: int, out: int, c: int, alpha: Any, beta: Any, stream: int) -> None:
         width = most
         while width > 1 and (matrix | shape.ld * _ITEM) % (width * _ITEM):
             width = 2 if width == 8 else 1
-        grid = (-(-shape.count // (_WARP * width)), 1, 1)
+        grid = (-(-shape.results // (_WARP * width)), 1, 1)
         arguments = (out, matrix, x, c, *sizes, float(alpha), float(beta))
         widths[width].launch(grid, (_WARP, _BLOCK_ROWS, 1), stream, *arguments)
 

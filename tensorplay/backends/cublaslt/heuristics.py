@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from ctypes import addressof, c_int32, sizeof
 
+from tensorplay.backends.cublaslt.algorithm import read_kernel_id
 from tensorplay.backends.cublaslt.attributes import HeuristicResult
 from tensorplay.backends.cublaslt.descriptors import Preference
-from tensorplay.backends.cublaslt.algorithm import read_kernel_id
 from tensorplay.backends.cublaslt.library import cublaslt
 from tensorplay.backends.cublaslt.number_types import is_half
 from tensorplay.backends.cublaslt.operation import Operation

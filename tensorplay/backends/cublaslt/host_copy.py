@@ -63,7 +63,8 @@ def widened(stored: NDArray[Any], dtype: DType) -> NDArray[Any]:
         return (np.ascontiguousarray(stored).astype(np.uint32) << 16).view(np.float32)
     if dtype.name in _STORAGE and dtype.name != "tf32":
         exponent_bits = 4 if dtype.name == "float8_e4m3fn" else 5
-        return _float8_values(exponent_bits)[stored]
+        values: NDArray[Any] = _float8_values(exponent_bits)[stored]
+        return values
     return np.ascontiguousarray(stored)
 
 

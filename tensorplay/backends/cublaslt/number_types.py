@@ -8,10 +8,10 @@ from tensorplay.gemm import DType, GemmProblem
 __all__ = [
     "C_32F",
     "C_64F",
-    "NumberTypes",
     "R_16F",
     "R_32F",
     "R_64F",
+    "NumberTypes",
     "data_type",
     "is_float8",
     "is_half",

@@ -68,7 +68,7 @@ def compile_source(source: str, capability: tuple[int, int]) -> bytes:
             raise LaunchError(f"a kernel of TensorPlay's does not compile: {_log(program)}")
         size = check_compiler(compiler.nvrtcGetCUBINSize(program), "asking for machine code")
         # The bindings write into the bytes, of which nobody else can have a reference.
-        code = b" " * size
+        code: bytes = b" " * size
         check_compiler(compiler.nvrtcGetCUBIN(program, code), "taking machine code")
         return code
     finally:
@@ -85,6 +85,6 @@ def _module(ordinal: int, source: str) -> Any:
 def _log(program: Any) -> str:
     compiler = nvrtc()
     size = check_compiler(compiler.nvrtcGetProgramLogSize(program), "asking for the compiler's log")
-    log = b" " * size
+    log: bytes = b" " * size
     check_compiler(compiler.nvrtcGetProgramLog(program, log), "asking for the compiler's log")
     return log.rstrip(b"\0 ").decode(errors="replace")

@@ -91,7 +91,7 @@ def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Worksp
         if int(current_context()[1]) != context:
             with current(ordinal):
                 return run(left, right, out, c, bias, alpha, beta, stream)
-        if alpha == 1.0 and (beta == 0.0 or beta == 1.0):
+        if alpha == 1.0 and beta in {0.0, 1.0}:
             alpha_at, beta_at = one, (one if beta else zero)
         else:
             alpha_at, beta_at = pair(alpha, beta)

@@ -51,7 +51,8 @@ def expected_result(
 def activated(values: NDArray[Any], activation: str) -> NDArray[Any]:
     """Return the values after an activation; GELU in the tanh approximation, as cuBLASLt has it."""
     if activation == "relu":
-        return np.maximum(values, 0.0)
+        positive: NDArray[Any] = np.maximum(values, 0.0)
+        return positive
     if activation == "gelu":
         inner = math.sqrt(2.0 / math.pi) * (values + 0.044715 * values**3)
         gelu: NDArray[Any] = 0.5 * values * (1.0 + np.tanh(inner))

@@ -1,5 +1,6 @@
 """Alpha and beta in host memory, where the library reads them before its call returns."""
 
+import math
 import struct
 import threading
 from ctypes import addressof, c_char
@@ -9,8 +10,8 @@ from tensorplay.backends.cublaslt.number_types import C_32F, C_64F, R_16F, R_32F
 
 __all__ = ["Scalars", "scalars"]
 
-# Of the real part, and of the whole: every buffer is as long as the longest.
-_FORMATS = {R_16F: "<e", R_32F: "<f", R_64F: "<d", C_32F: "<ff", C_64F: "<dd"}
+# Of one part: complex numbers have two. Every buffer is as long as the longest.
+_FORMATS = {R_16F: "<e", R_32F: "<f", R_64F: "<d", C_32F: "<f", C_64F: "<d"}
 _LENGTH = 16
 
 
@@ -23,11 +24,10 @@ class Scalars:
         Addresses of constants.
     """
 
-    __slots__ = ("_constants", "_is_complex", "_local", "_pack_into", "one", "zero")
+    __slots__ = ("_constants", "_is_complex", "_local", "_part", "one", "zero")
 
     def __init__(self, scale_type: int) -> None:
-        packer = struct.Struct(_FORMATS[scale_type])
-        self._pack_into = packer.pack_into
+        self._part = struct.Struct(_FORMATS[scale_type])
         self._is_complex = scale_type in {C_32F, C_64F}
         self._local = threading.local()
         self._constants = (_buffer(), _buffer())
@@ -46,11 +46,13 @@ class Scalars:
         return addressof(buffers[0]), addressof(buffers[1])
 
     def _write(self, buffer: Any, value: Any) -> None:
-        if self._is_complex:
-            number = complex(value)
-            self._pack_into(buffer, 0, number.real, number.imag)
-        else:
-            self._pack_into(buffer, 0, value)
+        number = complex(value)
+        for place, part in enumerate((number.real, number.imag) if self._is_complex else (number.real,)):
+            try:
+                self._part.pack_into(buffer, place * self._part.size, part)
+            except OverflowError:
+                # What is beyond the type is infinite in it, as it would be in C.
+                self._part.pack_into(buffer, place * self._part.size, math.copysign(math.inf, part))
 
 
 def _buffer() -> Any:

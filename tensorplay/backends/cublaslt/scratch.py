@@ -30,11 +30,6 @@ class ScratchSet(NamedTuple):
     alpha: float
     beta: float
 
-    @property
-    def operands(self) -> tuple[int, int, int, int, int, float, float]:
-        """Return the set as a plain tuple."""
-        return tuple(self)
-
 
 @dataclass(frozen=True, slots=True)
 class _Part:

@@ -5,7 +5,7 @@ from typing import Any
 from tensorplay.backends.cublaslt.library import cublaslt, driver, nvrtc
 from tensorplay.errors import LaunchError
 
-__all__ = ["NOT_SUPPORTED", "check", "explain", "library_error", "reason_of", "value_of"]
+__all__ = ["NOT_SUPPORTED", "check", "check_compiler", "explain", "library_error", "reason_of", "value_of"]
 
 NOT_SUPPORTED = 15
 """cuBLAS's status for what it has no kernel for."""
@@ -57,7 +57,8 @@ def check_compiler(result: tuple[Any, ...], doing: str) -> Any:
     status = int(result[0])
     if status == 0:
         return value_of(result)
-    _, words = (0, nvrtc().nvrtcGetErrorString(nvrtc().nvrtcResult(status))[1])
+    compiler = nvrtc()
+    words = compiler.nvrtcGetErrorString(compiler.nvrtcResult(status))[1]
     raise LaunchError(f"{doing} failed: {words.decode(errors='replace') if words else status}")
 
 

@@ -6,6 +6,7 @@ So a spin keeps the stream busy while everything is enqueued (screening), and ca
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from math import ceil
 
 from tensorplay.backends.base import Plan
@@ -18,7 +19,7 @@ from tensorplay.errors import LaunchError, MeasurementError
 
 __all__ = ["CudaTimer"]
 
-_SPIN_NS = 200_000
+_SPIN_NS = 100_000
 # What the host may take to enqueue one launch of a plan, and one replay with its event.
 _LAUNCH_NS, _REPLAY_NS = 10_000, 25_000
 # How often an attempt may be repeated, with four times the spin, when the host was interrupted while enqueueing.
@@ -98,8 +99,7 @@ class CudaTimer:
                     event.record(self._stream)
 
             self._behind_spin(enqueue, host_ns)
-            pairs = zip(events, events[1:], strict=False)
-            return [later.milliseconds_since(earlier) / self._launches for earlier, later in pairs]
+            return [end.milliseconds_since(start) / self._launches for start, end in pairwise(events)]
 
     def close(self) -> None:
         """Give back graphs and events; every later call raises `MeasurementError`."""
@@ -136,7 +136,7 @@ class CudaTimer:
         run, sets, stream, turn = plan.run, self._sets, self._stream, self._turn
         try:
             for place in range(turn, turn + launches):
-                run(*sets[place % len(sets)].operands, stream)
+                run(*sets[place % len(sets)], stream)
         except LaunchError:
             raise
         except (TypeError, ValueError, MemoryError) as error:

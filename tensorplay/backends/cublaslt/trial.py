@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from threading import RLock
 from typing import Any
 
 from numpy.typing import NDArray
@@ -46,7 +48,7 @@ class CudaTrial(Trial):
     def output(self, plan: Plan) -> NDArray[Any]:
         """Run the plan once on the check operands and return its result; bfloat16 and FP8 come back as float32."""
         self._check_open()
-        operands = self._scratch.sets[0].operands
+        operands = self._scratch.sets[0]
         with current(self._ordinal), relaxed_capture():
             self._scratch.spoil_output()
             try:
@@ -85,6 +87,8 @@ class CudaTrial(Trial):
 def cuda_trial(problem: GemmProblem, *, rotating_bytes: int) -> Iterator[CudaTrial]:
     """Open a trial whose operands rotate through `rotating_bytes`, and give its memory back at the end.
 
+    Another thread's trial on the device waits until this one is closed.
+
     Raises
     ------
     MemoryError
@@ -94,16 +98,24 @@ def cuda_trial(problem: GemmProblem, *, rotating_bytes: int) -> Iterator[CudaTri
     one, allowed = set_bytes(problem), device(ordinal).free_bytes // _MEMORY_SHARE
     if one > allowed:
         raise MemoryError(
-            f"measuring needs {one} bytes of scratch operands; allowed: {allowed}, a quarter of the device's free memory"
+            f"measuring needs {one} bytes of scratch operands; allowed: {allowed}, a quarter of the free memory"
         )
     sets = max(1, min(rotating_bytes // one + 1, allowed // one, _MOST_SETS))
     buffers, stream = workspaces(ordinal), private_stream(ordinal)
-    buffers.lend(stream)
-    try:
-        trial = CudaTrial(problem, sets)
+    # Two at once would share the stream, and one's capture would take in the other's launches.
+    with _one_at_a_time(ordinal):
+        buffers.lend(stream)
         try:
-            yield trial
+            trial = CudaTrial(problem, sets)
+            try:
+                yield trial
+            finally:
+                trial.close()
         finally:
-            trial.close()
-    finally:
-        buffers.take_back(stream)
+            buffers.take_back(stream)
+
+
+@cache
+def _one_at_a_time(ordinal: int) -> RLock:
+    del ordinal
+    return RLock()
