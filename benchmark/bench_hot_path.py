@@ -14,9 +14,10 @@ import numpy as np
 from harness.command import run
 from harness.host_shapes import Operands, Shape
 from harness.product import numpy_matmul, tensorplay_mm
+from harness.quiet import measure_quietly
 from harness.result import Figure, Goal, Result
 from harness.spread import differences, spread_of
-from harness.timing import interleave, loops_to_fill
+from harness.timing import loops_to_fill
 from harness.winners import write_winners
 
 from tensorplay.gemm import signature_of
@@ -26,7 +27,7 @@ from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.process import state
 
 WINNERS = 100_000
-BLOCK_SECONDS = 0.004
+BLOCK_SECONDS, SECONDS = 0.004, 12.0
 # What two runs of the same code differ by on a quiet machine; a growth below cannot be told from none.
 NOISE_US = 0.05
 
@@ -71,32 +72,32 @@ def measure(quick: bool) -> Result:
             "disabled": tensorplay_mm(operands, disabled),
         }
         loops = loops_to_fill(list(contestants.values()), BLOCK_SECONDS)
-        before = interleave(contestants, rounds=rounds, loops=loops)
+        before = measure_quietly(contestants, rounds=rounds, loops=loops, seconds=SECONDS)
         many = enabled_context(operands, folder, "many.csv", winners=winners)
         contestants = {
             "numpy": plain,
             "hit": tensorplay_mm(operands, few),
             "hit among many": tensorplay_mm(operands, many),
         }
-        after = interleave(contestants, rounds=rounds, loops=loops)
+        after = measure_quietly(contestants, rounds=rounds, loops=loops, seconds=SECONDS)
         state.context = None
     for context in (few, many):
-        if context.stats()["measured"] or context.stats()["replayed"] < rounds * loops:
+        if context.stats()["measured"] or context.stats()["replayed"] < loops:
             raise RuntimeError(f"these were no hits: {context.stats()}")
-    numpy_us = spread_of(before["numpy"]).scaled(1e6)
+    numpy_us = spread_of(before.values["numpy"]).scaled(1e6)
     return Result(
         name="hot_path",
         question="What does a call cost over numpy.matmul(a, b, out=c), (16, 64) @ (64, 16) in float32?",
         figures=[
             *figures_us(
-                before,
+                before.values,
                 [
                     ("hit over numpy", "hit", "numpy", Goal(2.0)),
                     ("disabled over numpy", "disabled", "numpy", Goal(1.0)),
                 ],
             ),
             *figures_us(
-                after,
+                after.values,
                 [
                     (f"hit over numpy, {winners:,} winners loaded", "hit among many", "numpy", Goal(2.0)),
                     (f"growth by {winners:,} winners", "hit among many", "hit", Goal(NOISE_US)),
@@ -105,9 +106,10 @@ def measure(quick: bool) -> Result:
             Figure("numpy.matmul itself", numpy_us.median, "us", None, numpy_us),
         ],
         settings={
-            "rounds": rounds,
+            "rounds": [before.rounds, after.rounds],
             "calls a block": loops,
             "order": "A B C C B A, another each round",
+            "processor share of others": [before.others, after.others],
             "winners": winners,
         },
     )

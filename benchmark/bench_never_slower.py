@@ -22,9 +22,10 @@ from harness.command import run
 from harness.fresh import call_in_fresh_process
 from harness.host_shapes import HOST_SHAPES, Operands, Shape
 from harness.product import kernel_alone, numpy_matmul, tensorplay_mm
+from harness.quiet import FEWEST_ROUNDS, QUIET_SHARE, measure_quietly
 from harness.result import Figure, Goal, Result
 from harness.spread import Spread, geometric_mean_spread, ratios, spread_of
-from harness.timing import FEWEST_ROUNDS, interleave, loops_to_fill
+from harness.timing import loops_to_fill
 
 from tensorplay import mm, tunable
 from tensorplay.backends.base import CandidateQuery, Plan
@@ -110,11 +111,12 @@ def _compare(shape: Shape, operands: Operands, contexts: list[TuningContext], se
         contestants[f"{prefix}call"] = tensorplay_mm(operands, context)
         contestants[f"{prefix}kernel"] = kernel_alone(operands, plan)
     loops = loops_to_fill(list(contestants.values()), BLOCK_SECONDS)
-    values = interleave(contestants, rounds=MOST_ROUNDS, loops=loops, seconds=seconds)
+    values, others = measure_quietly(contestants, rounds=MOST_ROUNDS, loops=loops, seconds=seconds)
     return {
         "numpy us": 1e6 * spread_of(values["numpy"]).median,
         "winner": kernels[0],
         "lowest": kernels[1],
+        "others": others,
         "gains": {name: ratios(values["numpy"], values[name]) for name in GAINS},
     }
 
@@ -145,6 +147,7 @@ def measure(quick: bool) -> Result:
             "shapes": shapes,
             "seconds a shape": seconds,
             "rounds": f"{FEWEST_ROUNDS} to {MOST_ROUNDS}",
+            "quiet": f"others take at most {QUIET_SHARE:.0%} of the processors, or every round counts",
             "operands": "the same in every call, as warm as the caches keep them",
             "tuning": "default settings",
             "tuning seconds": sum(row["seconds"] for row in tuned),
@@ -157,6 +160,7 @@ def measure(quick: bool) -> Result:
                 **{name: spreads[name][str(shape)].median for name in GAINS},
                 "call low": spreads["call"][str(shape)].low,
                 "call high": spreads["call"][str(shape)].high,
+                "others": f"{row['others']:.0%}",
                 "verdict": decided["verdict"],
                 "winner": row["winner"],
                 "lowest": row["lowest"],

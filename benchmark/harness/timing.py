@@ -7,12 +7,9 @@ import timeit
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["FEWEST_ROUNDS", "Contestant", "interleave", "loops_to_fill", "statement"]
+__all__ = ["Contestant", "interleave", "loops_to_fill", "statement"]
 
 _TRIES = 5
-
-FEWEST_ROUNDS = 7
-"""Fewer say nothing about a spread, however little time there is."""
 
 Loop = Callable[[int], float]
 
@@ -60,26 +57,30 @@ def loops_to_fill(contestants: Sequence[Contestant], seconds: float) -> int:
 
 
 def interleave(
-    contestants: Mapping[str, Contestant], *, rounds: int, loops: int, seconds: float = math.inf
+    contestants: Mapping[str, Contestant],
+    *,
+    rounds: int,
+    loops: int,
+    rng: random.Random,
+    seconds: float = math.inf,
 ) -> dict[str, list[float]]:
     """Return the seconds per call of each contestant, one value a round.
 
     A round runs everybody once and then once more in the opposite order (A B B A), and the two are averaged: a
     steady drift cancels. The order is another in each round, so that nobody always follows the same other, whose
     threads may still be spinning. Values of one round belong together: compare them as pairs. After `seconds` no
-    further round begins, once there were `FEWEST_ROUNDS` or all.
+    further round begins.
     """
-    rng = random.Random(0)  # noqa: S311 - an order, not a secret
     order = names = list(contestants)
     end = time.monotonic() + seconds
     values: dict[str, list[float]] = {name: [] for name in names}
     for number in range(rounds):
-        if number >= FEWEST_ROUNDS and time.monotonic() >= end:
-            break
         # Two rounds in a row are each other's reverse, so that each of two contestants begins as often as the other.
         order = rng.sample(names, len(names)) if number % 2 == 0 else order[::-1]
         there = {name: contestants[name].block(loops) for name in order}
         back = {name: contestants[name].block(loops) for name in reversed(order)}
         for name in names:
             values[name].append((there[name] + back[name]) / 2)
+        if time.monotonic() >= end:
+            break
     return values

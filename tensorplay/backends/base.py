@@ -29,6 +29,7 @@ from tensorplay.typing import Timer
 
 __all__ = ["Backend", "CandidateQuery", "Plan", "Trial"]
 
+BREADTHS = ("heuristic", "wide", "search")
 # Operand types differ per backend (an ndarray, a device pointer): the runtime passes them through unread.
 Run = Callable[..., Any]
 
@@ -77,6 +78,10 @@ class CandidateQuery:
     sources: frozenset[str] | None = None
     workspace_bytes: int = 32 << 20
     deterministic: bool = False
+
+    def __post_init__(self) -> None:
+        if self.breadth not in BREADTHS:
+            raise ValueError(f"breadth is {self.breadth!r}; allowed: {', '.join(BREADTHS)}")
 
 
 class Trial(ABC):

@@ -145,7 +145,8 @@ class CublasLtBackend(Backend):
             if problem.dtype.name in _CLASSIC_TYPES or problem.batch > 1:
                 try:
                     return offer(problem), True
-                except KernelUnavailableError:
+                except (KernelUnavailableError, LaunchError):
+                    # The second where a kernel of ours does not compile here.
                     continue
         return self.first_choice(problem), False
 

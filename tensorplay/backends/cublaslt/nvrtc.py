@@ -58,9 +58,11 @@ def kernel(ordinal: int, source: str, name: str, parameters: tuple[Any, ...]) ->
 def compile_source(source: str, capability: tuple[int, int]) -> bytes:
     """Return machine code for a compute capability; needs no device."""
     compiler = nvrtc()
-    program = check_compiler(
-        compiler.nvrtcCreateProgram(source.encode(), b"tensorplay.cu", 0, None, None), "creating a program"
-    )
+    try:
+        created = compiler.nvrtcCreateProgram(source.encode(), b"tensorplay.cu", 0, None, None)
+    except RuntimeError as error:
+        raise LaunchError(f"the run-time compiler cannot be loaded: {error}") from error
+    program = check_compiler(created, "creating a program")
     try:
         options = [f"--gpu-architecture=sm_{capability[0]}{capability[1]}".encode(), b"--std=c++17"]
         compiled = compiler.nvrtcCompileProgram(program, len(options), options)

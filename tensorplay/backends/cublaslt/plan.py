@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorplay.backends.base import Plan, Run
 from tensorplay.backends.cublaslt.algorithm import Algorithm
-from tensorplay.backends.cublaslt.device import current, device
+from tensorplay.backends.cublaslt.device import device
 from tensorplay.backends.cublaslt.handle import handle_of
 from tensorplay.backends.cublaslt.library import cublaslt, driver
 from tensorplay.backends.cublaslt.operation import Operation
@@ -68,8 +68,9 @@ def library_plan(operation: Operation) -> Plan:
 
 
 def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Workspace, workspace_bytes: int) -> Run:
-    ordinal = int(operation.problem.device)
-    context, current_context = int(device(ordinal).context), driver().cuCtxGetCurrent
+    ordinal, cuda = int(operation.problem.device), driver()
+    context, current_context = device(ordinal).context, cuda.cuCtxGetCurrent
+    context_at, enter, leave = int(context), cuda.cuCtxPushCurrent, cuda.cuCtxPopCurrent
     handle, matmul, refused = handle_of(ordinal), cublaslt().matmul, library_error()
     numbers = scalars(operation.types.scale)
     zero, one, pair = numbers.zero, numbers.one, numbers.pair
@@ -88,17 +89,17 @@ def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Worksp
         beta: Any = 0.0,
         stream: int = 0,
     ) -> int:
-        if int(current_context()[1]) != context:
-            with current(ordinal):
-                return run(left, right, out, c, bias, alpha, beta, stream)
-        if alpha == 1.0 and beta in {0.0, 1.0}:
-            alpha_at, beta_at = one, (one if beta else zero)
-        else:
-            alpha_at, beta_at = pair(alpha, beta)
-        scratch = workspace(stream, workspace_bytes) if workspace_bytes else 0
-        size = workspace_bytes if scratch else 0
+        is_elsewhere = int(current_context()[1]) != context_at
+        if is_elsewhere:
+            enter(context)
         c = c or out
         try:
+            if alpha == 1.0 and beta in {0.0, 1.0}:
+                alpha_at, beta_at = one, (one if beta else zero)
+            else:
+                alpha_at, beta_at = pair(alpha, beta)
+            scratch = workspace(stream, workspace_bytes) if workspace_bytes else 0
+            size = workspace_bytes if scratch else 0
             if not has_bias:
                 matmul(
                     handle, descriptor, alpha_at, right, a, left, b, beta_at, c, addend, out, d,
@@ -115,6 +116,9 @@ def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Worksp
             # Named here so that this function keeps the algorithm, as `set_bias` keeps the operation.
             name = algorithm.kernel_id if algorithm else "the library's own choice"
             raise LaunchError(f"{name} did not launch: {reason_of(error)}") from error
+        finally:
+            if is_elsewhere:
+                leave()
         return out
 
     return run

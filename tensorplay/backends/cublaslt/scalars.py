@@ -37,15 +37,27 @@ class Scalars:
 
     def pair(self, alpha: Any, beta: Any) -> tuple[int, int]:
         """Return the addresses of two numbers, valid until this thread asks again."""
+        local = self._local
         try:
-            buffers = self._local.buffers
+            first, second = local.buffers
         except AttributeError:
-            buffers = self._local.buffers = (_buffer(), _buffer())
-        self._write(buffers[0], alpha)
-        self._write(buffers[1], beta)
-        return addressof(buffers[0]), addressof(buffers[1])
+            first, second = local.buffers = (_buffer(), _buffer())
+            local.addresses = (addressof(first), addressof(second))
+        self._write(first, alpha)
+        self._write(second, beta)
+        addresses: tuple[int, int] = local.addresses
+        return addresses
 
     def _write(self, buffer: Any, value: Any) -> None:
+        if not self._is_complex:
+            try:
+                self._part.pack_into(buffer, 0, value)
+            except OverflowError:
+                self._write_parts(buffer, value)
+        else:
+            self._write_parts(buffer, value)
+
+    def _write_parts(self, buffer: Any, value: Any) -> None:
         number = complex(value)
         for place, part in enumerate((number.real, number.imag) if self._is_complex else (number.real,)):
             try:

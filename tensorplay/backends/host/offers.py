@@ -44,12 +44,17 @@ def _by_threads(problem: GemmProblem, *, is_search: bool) -> Iterator[HostKernel
     if problem.batch > 1 or problem.dtype.name not in BLAS_LETTERS:
         return
     counts = _thread_counts(is_search=is_search)
+    by_source = {"numpy": counts}
+    if has_mkl():
+        by_source["mkl"] = counts
     if has_scipy():
         yield HostKernelId("scipy")
-    sources = [source for source, is_there in (("mkl", has_mkl()), ("numpy", True), ("scipy", has_scipy())) if is_there]
+        # Each count is a library in memory, which is seldom worth it for another release of the same one.
+        by_source["scipy"] = counts if is_search else counts[:2]
     for count in counts:
-        for source in sources:
-            yield HostKernelId(source, (("threads", count),))
+        for source in ("mkl", "numpy", "scipy"):
+            if count in by_source.get(source, ()):
+                yield HostKernelId(source, (("threads", count),))
 
 
 def _thread_counts(*, is_search: bool) -> list[int]:

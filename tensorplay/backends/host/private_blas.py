@@ -4,13 +4,15 @@ OpenBLAS keeps one thread count for the whole process, so setting it on the libr
 other threads' products do. Instead the library's file is copied to memory and loaded again: a separate image, with its
 own threads and its own count, which is set once and never changed. All plans of one thread count share one image.
 
-An image is never unloaded: its threads may be anywhere in its code.
+An image takes as much memory as the file, 25 MB for NumPy's wheels, and is never unloaded: its threads may be anywhere
+in its code.
 """
 
 import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from threading import Lock
 
@@ -25,6 +27,10 @@ __all__ = ["private_blas"]
 # cycles, some 25 us, both keep their speed.
 _SPIN_VARIABLE, _SPIN_EXPONENT = "OPENBLAS_THREAD_TIMEOUT", "16"
 
+# Symbols must be the image's own, even where another BLAS was preloaded for everybody; not every linker knows how.
+_MODE = getattr(os, "RTLD_NOW", 0) | getattr(os, "RTLD_DEEPBIND", 0)
+
+_serial = count()
 _images: dict[tuple[Path, int], FortranBlas] = {}
 _lock = Lock()
 
@@ -56,10 +62,8 @@ def _load(path: Path, threads: int) -> FortranBlas:
         raise KernelUnavailableError("a private BLAS needs files in memory, which only Linux has")
     try:
         with _in_memory(path) as descriptor, _on_one_processor(), _spinning_briefly():
-            # A repeated name would give the earlier image, and descriptors' numbers do repeat. Symbols must be the
-            # image's own, even where another BLAS was preloaded for everybody.
-            name = f"/proc/self/fd/{'./' * len(_images)}{descriptor}"
-            library = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
+            # A repeated name would give the earlier image, and descriptors' numbers do repeat.
+            library = ctypes.CDLL(f"/proc/self/fd/{'./' * next(_serial)}{descriptor}", mode=_MODE)
     except OSError as error:
         raise KernelUnavailableError(f"{path.name} cannot be loaded a second time: {error}") from error
     image = fortran_blas(library)
@@ -97,8 +101,8 @@ def _on_one_processor() -> Iterator[None]:
     where the caller may.
     """
     allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(allowed)})
     try:
+        os.sched_setaffinity(0, {min(allowed)})
         yield
     finally:
         os.sched_setaffinity(0, allowed)
@@ -107,8 +111,8 @@ def _on_one_processor() -> Iterator[None]:
 @contextmanager
 def _spinning_briefly() -> Iterator[None]:
     """Set how long threads spin in the C environment, where OpenBLAS reads it when it is loaded, and nowhere else."""
-    os.putenv(_SPIN_VARIABLE, _SPIN_EXPONENT)
     try:
+        os.putenv(_SPIN_VARIABLE, _SPIN_EXPONENT)
         yield
     finally:
         before = os.environ.get(_SPIN_VARIABLE)

@@ -4,10 +4,10 @@ The lists were made from measurements of some 150 kernels on 50 shapes, float32 
 gained there over `numpy.matmul` (OpenBLAS 0.3.31):
 
 - tiny products, 1.1 to 3 times: `dot`, whose call costs less;
-- one column by one row, 10 times: anything but `numpy.matmul`, which multiplies it without BLAS;
-- few rows by a transposed weight, 1.3 to 8 times: the transposed product, in blocks of its rows;
-- long sums with a small result, 1.5 to 2 times: so few rows or columns at a time that BLAS starts no threads;
-- short sums with a large result, 1.5 to 2 times: blocks of columns that stay in cache;
+- one column by one row, 15 times: anything but `numpy.matmul`, which multiplies it without BLAS;
+- few rows by a transposed weight, 1.2 to 2.2 times: the transposed product, in blocks of its rows;
+- long sums with a small result, up to 1.5 times: so few rows or columns at a time that BLAS starts no threads;
+- short sums with a large result, up to 1.5 times: blocks of columns that stay in cache;
 - anything on a busy machine: one thread, which does not wait for others to be run.
 """
 

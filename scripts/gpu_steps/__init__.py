@@ -1,0 +1,1 @@
+"""The steps of `gpu_check.py`."""

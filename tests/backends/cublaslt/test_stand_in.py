@@ -1,0 +1,47 @@
+"""The whole backend, from problem to plan, trial, timer and measurement, on libraries that compute on the host.
+
+The stand-ins multiply column-major as cuBLASLt is documented to, so a swapped operand, a wrong leading dimension or
+a forgotten stride shows as a wrong value here, long before a device is at hand.
+"""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+FOLDER = Path(__file__).parent / "stand_in"
+LIBRARIES = {"driver.c": "libcuda.so.1", "cublaslt.c": "libcublasLt.so.13", "cublas.c": "libcublas.so.13"}
+
+
+@pytest.fixture
+def libraries(tmp_path: Path) -> Path:
+    """Return a folder that holds the stand-ins, built."""
+    compiler = which("gcc")
+    for module, package in (("nvmath", "nvmath-python"), ("cuda", "cuda-bindings")):
+        if find_spec(module) is None:
+            pytest.skip(f"{package} is not installed")
+    if find_spec("torch") is not None:
+        pytest.skip("torch would bring the real libraries along")
+    if compiler is None:
+        pytest.skip("there is no gcc")
+    for source, name in LIBRARIES.items():
+        options = ["-O2", "-w", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", str(tmp_path / name)]
+        subprocess.run([compiler, *options, str(FOLDER / source), "-lm", "-ldl"], check=True)
+    return tmp_path
+
+
+def test_products_offers_measurement_and_refusals_are_right_on_the_stand_in(libraries: Path) -> None:
+    root = str(Path(__file__).resolve().parents[3])
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "check.py"), str(libraries)],
+        env=os.environ | {"LD_LIBRARY_PATH": str(libraries), "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=55,
+        check=False,
+    )
+    assert done.stdout.strip() == "checked", done.stderr

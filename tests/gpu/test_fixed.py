@@ -1,0 +1,125 @@
+"""Fixed dispatch: kernels of our own, classic cuBLAS, groups, threads, and what a device is."""
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensorplay.backends.cublaslt.backend import CublasLtBackend
+from tensorplay.backends.cublaslt.classic import classic_plan
+from tensorplay.backends.cublaslt.gemv import gemv_plan
+from tensorplay.backends.cublaslt.grouped import run_group
+from tensorplay.errors import OperandError, ShapeError
+from tensorplay.gemm import GemmProblem, dtype_of_name
+
+
+def posed(name: str, m: int, n: int, k: int, **further: Any) -> GemmProblem:
+    dtype = dtype_of_name(name)
+    assert dtype is not None
+    return replace(GemmProblem(dtype=dtype, m=m, n=n, k=k, device="0"), **further)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("k", [1, 7, 8, 255, 4096, 5000])
+def test_the_matrix_vector_kernels_are_right_however_the_matrix_lies(
+    backend: CublasLtBackend, name: str, k: int
+) -> None:
+    for length in (1, 3, 64, 1000, 33024):
+        for m, n in ((1, length), (length, 1)):
+            for transpose in (False, True):
+                for alignment in (16, 2):
+                    problem = posed(name, m, n, k, transpose_left=transpose and n == 1, alignment=alignment)
+                    problem = replace(problem, transpose_right=transpose and m == 1)
+                    with backend.open_trial(problem, rotating_bytes=0) as trial:
+                        plan = gemv_plan(problem)
+                        found = trial.output(plan)
+                        np.testing.assert_allclose(found, trial.reference(), atol=0.02 * k**0.5, rtol=0.02)
+                        np.testing.assert_array_equal(trial.output(plan), found)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "complex64", "complex128"])
+def test_the_classic_call_adds_bias_and_addend_itself(backend: CublasLtBackend, name: str) -> None:
+    for bias in (False, True):
+        for accumulate in (False, True):
+            problem = posed(name, 33, 40, 50, bias=bias, accumulate=accumulate, batch=2, ld_out=44)
+            with backend.open_trial(problem, rotating_bytes=0) as trial:
+                found = trial.output(classic_plan(problem))
+                tolerance = 0.1 if name == "bfloat16" else 0.02 if name == "float16" else 1e-4
+                np.testing.assert_allclose(found, trial.reference(), atol=tolerance, rtol=tolerance)
+
+
+def test_a_group_of_different_sizes_is_right(backend: CublasLtBackend, torch: Any) -> None:
+    sizes = [(3, 5, 7), (64, 32, 16), (1, 100, 9)]
+    plans, operands, expected = [], [], []
+    for m, n, k in sizes:
+        left, right = torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
+        operands.append((left, right, torch.empty(m, n, device="cuda")))
+        plans.append(backend.fixed_dispatch(posed("float32", m, n, k)))
+        expected.append((left.double() @ right.double()).float())
+    addresses = [[tensor.data_ptr() for tensor in column] for column in zip(*operands, strict=True)]
+    assert run_group(plans, *addresses, stream=torch.cuda.current_stream().cuda_stream) == addresses[2]
+    torch.cuda.synchronize()
+    for (_left, _right, out), exact in zip(operands, expected, strict=True):
+        torch.testing.assert_close(out, exact, atol=1e-3, rtol=1e-3)
+    with pytest.raises(ShapeError):
+        run_group(plans, addresses[0][:1], addresses[1], addresses[2])
+
+
+def test_threads_with_biases_of_their_own_do_not_mix_them_up(backend: CublasLtBackend, torch: Any) -> None:
+    problem = posed("float32", 16, 64, 32, bias=True)
+    plan = backend.first_choice(problem)
+    left, right = torch.zeros(16, 32, device="cuda"), torch.zeros(32, 64, device="cuda")
+    biases = [torch.full((64,), float(value), device="cuda") for value in range(8)]
+    outs = [torch.zeros(16, 64, device="cuda") for _ in range(8)]
+    torch.cuda.synchronize()
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        # A thread of its own has no current context.
+        stream = torch.cuda.Stream().cuda_stream if number % 2 else 0
+        for _ in range(200):
+            plan.run(
+                left.data_ptr(), right.data_ptr(), outs[number].data_ptr(), 0, biases[number].data_ptr(), stream=stream
+            )
+        torch.cuda.synchronize()
+        if not bool((outs[number] == number).all()):
+            wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_thread_without_a_context_may_run_a_plan_and_keeps_none(backend: CublasLtBackend) -> None:
+    from tensorplay.backends.cublaslt.library import driver
+
+    problem, contexts = posed("float32", 8, 8, 8), []
+    plan = backend.first_choice(problem)
+
+    def work() -> None:
+        with backend.open_trial(problem, rotating_bytes=0) as trial:
+            trial.output(plan)
+        contexts.append(int(driver().cuCtxGetCurrent()[1]))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert contexts == [0]
+
+
+def test_a_device_that_is_not_there_is_named(backend: CublasLtBackend) -> None:
+    with pytest.raises(OperandError, match="device 99"):
+        backend.first_choice(replace(posed("float32", 8, 8, 8), device="99"))
+
+
+def test_validators_name_model_and_four_part_library(backend: CublasLtBackend) -> None:
+    facts = dict(backend.validators("0"))
+    major, _, rest = facts["CUDA_DEVICE"].partition(".")
+    assert major.isdigit() and ":" in rest
+    assert facts["CUBLASLT_VERSION"].isdigit()
+    assert facts["CUBLASLT_LIBRARY"].count(".") >= 3 and "/" not in facts["CUBLASLT_LIBRARY"]
