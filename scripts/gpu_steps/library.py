@@ -7,7 +7,7 @@ import time
 from importlib import metadata
 
 from gpu_steps.common import step
-from tensorplay.backends.cublaslt import addend, fill, gemv_source, library, spin
+from tensorplay.backends.cublaslt import epilogue, fill, gemv_source, library, spin
 from tensorplay.backends.cublaslt.attributes import verify_sizes
 from tensorplay.backends.cublaslt.device import device, device_count
 from tensorplay.backends.cublaslt.handle import handle_of
@@ -71,7 +71,7 @@ def handles() -> str:
 def kernels() -> str:
     """Our kernels compile."""
     start = time.perf_counter()
-    sources = [spin.SOURCE, *fill.SOURCES.values(), *gemv_source.SOURCES.values(), *addend.SOURCES.values()]
+    sources = [spin.SOURCE, *fill.SOURCES.values(), *gemv_source.SOURCES.values(), *epilogue.SOURCES.values()]
     sizes = [len(compile_source(source, device(0).capability)) for source in sources]
     return f"{len(sizes)} sources, {sum(sizes)} bytes, {time.perf_counter() - start:.2f} s"
 

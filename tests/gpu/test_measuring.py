@@ -76,7 +76,7 @@ def test_operands_are_uniform_and_the_same_each_time(backend: CublasLtBackend) -
         for _ in range(2):
             with backend.open_trial(problem, rotating_bytes=0) as trial:
                 results.append(trial.reference())
-        np.testing.assert_array_equal(*results)
+        np.testing.assert_array_equal(results[0], results[1])
         # A sum of 64 products of numbers uniform in [-1, 1] has the variance 64 / 9.
         assert 0.8 < results[0].real.std() / np.sqrt(64 / 9 * (2 if problem.dtype.is_complex else 1)) < 1.2
 

@@ -10,7 +10,7 @@ import pytest
 from tensorplay.backends.base import CandidateQuery, Plan
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.gemm import GemmProblem, dtype_of_name, signature_of
-from tensorplay.measure.numerics import agree
+from tensorplay.measure.numerics import Tolerance, agree
 
 TYPES = ("float32", "tf32", "float64", "float16", "bfloat16", "complex64", "complex128")
 REAL = TYPES[:5]
@@ -27,15 +27,21 @@ def element_bytes(problem: GemmProblem) -> int:
     return problem.dtype.itemsize // (2 if problem.dtype.is_complex else 1)
 
 
-def check(backend: CublasLtBackend, problem: GemmProblem, *, listed: bool = True) -> None:
+# GELU is a function of the library's own making, right to a few digits only.
+GELU = Tolerance(2e-3, 1e-2)
+
+
+def check(backend: CublasLtBackend, problem: GemmProblem) -> None:
     """Compare the first choice, the fixed dispatch and the library's list with the reference."""
     plans: list[Plan] = [backend.first_choice(problem), backend.fixed_dispatch(problem)]
-    if listed:
-        plans += backend.candidates(problem, LISTED)
+    plans += backend.candidates(problem, LISTED)
+    tolerance = GELU if problem.activation == "gelu" else None
     with backend.open_trial(problem, rotating_bytes=0) as trial:
         for plan in plans:
             found = trial.output(plan)
-            verdict = agree(found, trial.reference(), trial.reference, dtype=problem.dtype, k=problem.k)
+            verdict = agree(
+                found, trial.reference(), trial.reference, dtype=problem.dtype, k=problem.k, tolerance=tolerance
+            )
             assert verdict.ok, (signature_of(problem), plan.kernel, verdict.reason)
 
 
@@ -67,9 +73,7 @@ def test_padded_rows_are_left_alone_and_read_over(backend: CublasLtBackend, name
 @pytest.mark.parametrize("activation", ["none", "relu", "gelu"])
 def test_bias_and_activation_are_applied_in_this_order(backend: CublasLtBackend, name: str, activation: str) -> None:
     for bias in (False, True):
-        problem = posed(name, 64, 80, 96, bias=bias, activation=activation)
-        # GELU is a function of the library's own making, right to about the half type's precision only.
-        check(backend, problem, listed=activation != "gelu" or name not in {"float64"})
+        check(backend, posed(name, 64, 80, 96, bias=bias, activation=activation))
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -131,6 +135,6 @@ def random_problem(rng: random.Random) -> GemmProblem:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_problems_are_right(backend: CublasLtBackend, seed: int) -> None:
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 - shapes, no secret
     for _ in range(25):
         check(backend, random_problem(rng))

@@ -141,8 +141,9 @@ class CublasLtBackend(Backend):
         return _classic(problem, KernelUnavailableError("cuBLASLt has no kernel for it")), True
 
     def _fixed_dispatch(self, problem: GemmProblem) -> tuple[Plan, bool]:
-        for offer in (gemv_plan, classic_plan):
-            if problem.dtype.name in _CLASSIC_TYPES or problem.batch > 1:
+        is_plain = not problem.bias and problem.activation == "none"
+        if is_plain and (problem.dtype.name in _CLASSIC_TYPES or problem.batch > 1):
+            for offer in (gemv_plan, classic_plan):
                 try:
                     return offer(problem), True
                 except (KernelUnavailableError, LaunchError):

@@ -1,6 +1,6 @@
 """Classic cuBLAS: fixed dispatch of half precision, complex numbers and stacks, where nothing is chosen.
 
-Its call adds to its own output only, so an addend elsewhere and a bias are written there first (`addend`).
+What its call does not do, a bias, an addend elsewhere, an activation, kernels of our own do (`epilogue`).
 """
 
 from functools import cache
@@ -8,9 +8,9 @@ from threading import Lock
 from typing import Any
 
 from tensorplay.backends.base import Plan, Run
-from tensorplay.backends.cublaslt.addend import addend_kernel, write_addend
 from tensorplay.backends.cublaslt.capture import PER_THREAD
 from tensorplay.backends.cublaslt.device import current, relaxed_capture
+from tensorplay.backends.cublaslt.epilogue import activation, addend_writer
 from tensorplay.backends.cublaslt.library import cublas
 from tensorplay.backends.cublaslt.number_types import is_float8, number_types
 from tensorplay.backends.cublaslt.on_device import on_device
@@ -72,17 +72,18 @@ def classic_plan(problem: GemmProblem) -> Plan:
     Raises
     ------
     KernelUnavailableError
-        When the call cannot do it: FP8, an activation, an addend of a type that is not the result's.
+        When the call cannot do it: FP8, an activation of complex numbers.
     OperandError
         When operands begin in the middle of an element.
     """
     check_alignment(problem)
-    if is_float8(problem.dtype) or problem.activation != "none":
-        raise KernelUnavailableError("classic cuBLAS multiplies no FP8 and applies no activation")
+    if is_float8(problem.dtype) or (problem.out_dtype is not None and is_float8(problem.out_dtype)):
+        raise KernelUnavailableError("classic cuBLAS multiplies no FP8")
     ordinal = int(problem.device)
     out_dtype = problem.out_dtype or problem.dtype
-    adder = addend_kernel(ordinal, out_dtype) if problem.bias or problem.accumulate else None
     out = out_layout(problem)
+    add = addend_writer(ordinal, out_dtype, out) if problem.bias or problem.accumulate else None
+    activate = activation(ordinal, out_dtype, out, problem.activation) if problem.activation != "none" else None
     multiply = _multiplier(problem, classic_handle(ordinal))
     has_bias = problem.bias
 
@@ -96,11 +97,13 @@ def classic_plan(problem: GemmProblem) -> Plan:
         beta: Any = 0.0,
         stream: int = 0,
     ) -> int:
-        if adder is not None and (has_bias or (beta != 0.0 and c not in {0, result})):
+        if add is not None and (has_bias or (beta != 0.0 and c not in {0, result})):
             addend = (c or result) if beta != 0.0 else 0
-            write_addend(adder, out, result, addend, bias if has_bias else 0, beta, stream)
+            add(result, addend, bias if has_bias else 0, beta, stream)
             beta = 1.0
         multiply(left, right, result, alpha, beta, stream)
+        if activate is not None:
+            activate(result, stream)
         return result
 
     return Plan(problem, DEFAULT, on_device(ordinal, run), DEFAULT_BYTES)
