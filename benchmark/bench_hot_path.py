@@ -27,7 +27,7 @@ from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.process import state
 
 WINNERS = 100_000
-BLOCK_SECONDS, SECONDS = 0.004, 12.0
+BLOCK_SECONDS = 0.004
 # What two runs of the same code differ by on a quiet machine; a growth below cannot be told from none.
 NOISE_US = 0.05
 
@@ -60,7 +60,7 @@ def figures_us(
 
 def measure(quick: bool) -> Result:
     """Measure before and after the winners are loaded; the second time both contexts are compared directly."""
-    rounds, winners = (3, 1000) if quick else (301, WINNERS)
+    rounds, seconds, winners = (3, 0.0, 1000) if quick else (301, 12.0, WINNERS)
     operands = SHAPE.operands(np.random.default_rng(0))
     plain = numpy_matmul(operands)
     with tempfile.TemporaryDirectory() as folder:
@@ -72,14 +72,14 @@ def measure(quick: bool) -> Result:
             "disabled": tensorplay_mm(operands, disabled),
         }
         loops = loops_to_fill(list(contestants.values()), BLOCK_SECONDS)
-        before = measure_quietly(contestants, rounds=rounds, loops=loops, seconds=SECONDS)
+        before = measure_quietly(contestants, rounds=rounds, loops=loops, seconds=seconds)
         many = enabled_context(operands, folder, "many.csv", winners=winners)
         contestants = {
             "numpy": plain,
             "hit": tensorplay_mm(operands, few),
             "hit among many": tensorplay_mm(operands, many),
         }
-        after = measure_quietly(contestants, rounds=rounds, loops=loops, seconds=SECONDS)
+        after = measure_quietly(contestants, rounds=rounds, loops=loops, seconds=seconds)
         state.context = None
     for context in (few, many):
         if context.stats()["measured"] or context.stats()["replayed"] < loops:

@@ -130,7 +130,7 @@ def _recorded_plan(context: TuningContext, problem: GemmProblem) -> Plan:
 
 def measure(quick: bool) -> Result:
     """Tune, choose naively and measure again, in three fresh processes."""
-    shapes, seconds = (2, 0.02) if quick else (len(HOST_SHAPES), 1.8)
+    shapes, seconds = (2, 0.02) if quick else (len(HOST_SHAPES), 1.3)
     with tempfile.TemporaryDirectory() as folder:
         tuned = call_in_fresh_process(tune, directory=folder, settings=_settings(TUNED), shapes=shapes)
         call_in_fresh_process(choose_lowest, directory=folder, settings=_settings(LOWEST), shapes=shapes)

@@ -9,6 +9,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,10 +31,12 @@ _COUNTED = 8
 
 
 class Bystanders:
-    """Tells how much of the time of this process's processors others took.
+    """Tells how much of the processors' time others took.
 
     Parameters
     ----------
+    processors : set of int, optional
+        Those that count; all that this process may run on unless given.
     processor_times : callable
         The text of /proc/stat.
     own_seconds : callable
@@ -42,12 +45,13 @@ class Bystanders:
 
     def __init__(
         self,
+        processors: AbstractSet[int] | None = None,
         processor_times: Callable[[], str] = lambda: Path("/proc/stat").read_text(encoding="ascii"),
         own_seconds: Callable[[], float] = time.process_time,
     ) -> None:
         self._processor_times = processor_times
         self._own_seconds = own_seconds
-        self._names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+        self._names = {f"cpu{number}" for number in processors or os.sched_getaffinity(0)}
         self._last = self._now()
 
     def share(self) -> float:
@@ -95,6 +99,7 @@ def measure_quietly(
     """
     rng = random.Random(0)  # noqa: S311 - an order, not a secret
     bystanders = bystanders or Bystanders()
+    fewest = min(FEWEST_ROUNDS, rounds)
     every: list[Measured] = []
     quiet: list[Measured] = []
     begin, quiet_seconds = time.monotonic(), 0.0
@@ -107,9 +112,9 @@ def measure_quietly(
             quiet.append(every[-1])
             quiet_seconds += time.monotonic() - stretch_begin
         is_over = time.monotonic() - begin >= 2 * seconds
-        if _rounds(quiet) >= (FEWEST_ROUNDS if is_over or quiet_seconds >= seconds else rounds):
+        if _rounds(quiet) >= (fewest if is_over or quiet_seconds >= seconds else rounds):
             return _joined(quiet)
-        if is_over and _rounds(every) >= min(FEWEST_ROUNDS, rounds):
+        if is_over and _rounds(every) >= fewest:
             return _joined(every)
 
 

@@ -127,6 +127,10 @@ class Backend(ABC):
     def first_choice(self, problem: GemmProblem) -> Plan:
         """Return what the library would run by itself."""
 
+    def fixed_dispatch(self, problem: GemmProblem) -> Plan:
+        """Return what runs a problem outside the tunable family; the first choice unless there is something better."""
+        return self.first_choice(problem)
+
     def library_choices(self, problem: GemmProblem) -> Sequence[Plan]:
         """Return what in-process selection times while the feature is off; the first choice comes first.
 

@@ -13,7 +13,10 @@ DEFAULT = "Default"
 
 _COUNT = r"(?:0|[1-9]\d{0,9})"
 _LT_NAMES = ("id", "tile", "stages", "splitk", "red", "swizzle", "custom", "inner", "cluster")
-_LT = re.compile("lt_" + "_".join(rf"{name}({_COUNT})" for name in _LT_NAMES), re.ASCII)
+# Some of the library's algorithms say -1 for split-K: they choose the number of splits themselves.
+_LT = re.compile(
+    "lt_" + "_".join(rf"{name}({'-1|' if name == 'splitk' else ''}{_COUNT})" for name in _LT_NAMES), re.ASCII
+)
 _HOST = re.compile(rf"host_(?P<source>[a-z]+)(?P<options>(?:_[a-z]+{_COUNT})*)", re.ASCII)
 _HOST_OPTION = re.compile(rf"_([a-z]+)({_COUNT})", re.ASCII)
 _INT32, _UINT32, _UINT16 = 2**31 - 1, 2**32 - 1, 2**16 - 1
@@ -38,8 +41,9 @@ class LtKernelId:
     def __post_init__(self) -> None:
         for field, largest in zip(fields(self), _LT_LARGEST, strict=True):
             value = getattr(self, field.name)
-            if not 0 <= value <= largest:
-                raise KernelIdError(f"{field.name} of a cuBLASLt kernel id is {value}; allowed: 0 to {largest}")
+            least = -1 if field.name == "splitk" else 0
+            if not least <= value <= largest:
+                raise KernelIdError(f"{field.name} of a cuBLASLt kernel id is {value}; allowed: {least} to {largest}")
 
     def __str__(self) -> str:
         return "lt_" + "_".join(f"{name}{value}" for name, value in zip(_LT_NAMES, astuple(self), strict=True))

@@ -6,8 +6,9 @@ decision table's, and what the process has learned is the ledger's.
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from tensorplay.backends.base import Backend, Plan
@@ -84,7 +85,7 @@ class TuningContext(Measuring):
 
     def _resolve(self, problem: GemmProblem, backend: Backend, stream: int | None) -> Resolved:
         if not backend.is_tunable(problem, self._settings.families):
-            return self._settle(backend.first_choice(problem), None, Reason.FIRST_CHOICE)
+            return self._settle(backend.fixed_dispatch(problem), None, Reason.FIRST_CHOICE)
         signature = signature_of(problem)
         device = self._device(problem.device, backend)
         plan, state = None, EntryState.NONE
@@ -103,7 +104,7 @@ class TuningContext(Measuring):
         if decision.pin:
             self._ledger.pin(signature, "first used under a graph capture")
         if decision.action is Action.WINNER and plan is not None:
-            return self._settle(plan, signature, decision.reason, backend.first_choice(problem))
+            return self._settle(plan, signature, decision.reason, partial(backend.first_choice, problem))
         if decision.action is Action.SELECT_IN_PROCESS:
             return self._settle(self._select(signature, problem, backend), signature, decision.reason)
         if decision.action is Action.MEASURE:
@@ -111,7 +112,8 @@ class TuningContext(Measuring):
             if measurement is None:
                 return self._resolve(problem, backend, stream)
             tally = self._ledger.counters.tally(signature, Reason.REPLAYED)
-            return Resolved(measurement.plan.run, tally, signature, measurement.plan, backend.first_choice(problem))
+            first_choice = partial(backend.first_choice, problem)
+            return Resolved(measurement.plan.run, tally, signature, measurement.plan, first_choice)
         return self._run_first_choice(decision, device, signature, problem, backend)
 
     def keep(self, plans: dict[Any, Resolved], key: object, resolved: Resolved) -> None:
@@ -131,8 +133,11 @@ class TuningContext(Measuring):
 
         Raises what the first choice raises: then the operands are at fault, and the winner is not.
         """
-        first, signature, plan = resolved.first_choice, resolved.signature, resolved.plan
-        if first is None or signature is None or plan is None or plan.kernel == first.kernel:
+        signature, plan = resolved.signature, resolved.plan
+        if resolved.first_choice is None or signature is None or plan is None:
+            raise error
+        first = resolved.first_choice()
+        if plan.kernel == first.kernel:
             raise error
         result = first.run(*operands)
         self._ledger.rejections.fail(signature, plan.kernel)
@@ -207,7 +212,7 @@ class TuningContext(Measuring):
         plan: Plan,
         signature: Signature | None,
         reason: Reason,
-        first_choice: Plan | None = None,
+        first_choice: Callable[[], Plan] | None = None,
         *,
         cacheable: bool = True,
     ) -> Resolved:

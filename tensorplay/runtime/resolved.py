@@ -1,5 +1,6 @@
 """What a call runs once its problem has been looked up."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tensorplay.backends.base import Plan, Run
@@ -23,8 +24,9 @@ class Resolved:
         None for a product of no tunable family.
     plan : Plan or None
         What `run` belongs to; None for a product of no tunable family.
-    first_choice : Plan or None
-        What to fall back to when `run` fails; None when `run` is the first choice already.
+    first_choice : callable or None
+        Makes the plan to fall back to when `run` fails; None when `run` is the first choice already. A call, since
+        asking a library for its first choice costs what replaying a winner saves.
     cacheable : bool
         Whether the same operands may run this again without asking.
     """
@@ -33,5 +35,5 @@ class Resolved:
     tally: Tally
     signature: Signature | None = None
     plan: Plan | None = None
-    first_choice: Plan | None = None
+    first_choice: Callable[[], Plan] | None = None
     cacheable: bool = True

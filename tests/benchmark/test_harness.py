@@ -1,6 +1,8 @@
 import json
 import math
+import os
 import platform
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +24,7 @@ sys.path.insert(0, str(BENCHMARK))
 fresh = import_module("harness.fresh")
 host_shapes = import_module("harness.host_shapes")
 machine = import_module("harness.machine")
+quiet = import_module("harness.quiet")
 result = import_module("harness.result")
 spread = import_module("harness.spread")
 timing = import_module("harness.timing")
@@ -38,10 +41,15 @@ def scripted(name: str, log: list[str], seconds: Callable[[], float]) -> object:
     return timing.Contestant(loop)
 
 
+def interleave(contestants: dict[str, object], **how: float) -> dict[str, list[float]]:
+    values: dict[str, list[float]] = timing.interleave(contestants, rng=random.Random(0), **how)  # noqa: S311 - an order, not a secret
+    return values
+
+
 def test_a_round_runs_there_and_back_and_the_next_the_other_way_round() -> None:
     log: list[str] = []
     contestants = {name: scripted(name, log, lambda: 1.0) for name in "abc"}
-    timing.interleave(contestants, rounds=40, loops=5)
+    interleave(contestants, rounds=40, loops=5)
     ways = ["".join(log[start : start + 3]) for start in range(0, len(log), 3)]
     for there, back, next_there, next_back in zip(ways[::4], ways[1::4], ways[2::4], ways[3::4], strict=True):
         assert (back, next_there, next_back) == (there[::-1], there[::-1], there)
@@ -56,25 +64,24 @@ def test_one_interruption_does_not_shorten_the_blocks() -> None:
 def test_a_steady_drift_favours_nobody() -> None:
     log: list[str] = []
     contestants = {name: scripted(name, log, lambda: 1.0 + len(log)) for name in "abc"}
-    values = timing.interleave(contestants, rounds=4, loops=1)
+    values = interleave(contestants, rounds=4, loops=1)
     assert values["a"] == values["b"] == values["c"]
 
 
 def test_a_value_is_seconds_of_one_call() -> None:
     contestants = {"a": scripted("a", [], lambda: 0.25)}
-    assert timing.interleave(contestants, rounds=3, loops=8) == {"a": [0.25] * 3}
+    assert interleave(contestants, rounds=3, loops=8) == {"a": [0.25] * 3}
 
 
-def test_rounds_end_with_the_time_but_not_before_there_are_a_few() -> None:
+def test_rounds_end_with_the_time() -> None:
     contestants = {"a": scripted("a", [], lambda: 1.0)}
-    assert len(timing.interleave(contestants, rounds=1000, loops=1, seconds=0.0)["a"]) == timing.FEWEST_ROUNDS
-    assert len(timing.interleave(contestants, rounds=3, loops=1, seconds=0.0)["a"]) == 3
+    assert len(interleave(contestants, rounds=1000, loops=1, seconds=0.0)["a"]) == 1
 
 
 def test_what_sets_the_stage_runs_before_each_block() -> None:
     log: list[str] = []
     contestant = timing.Contestant(float, lambda: log.append("before"))
-    timing.interleave({"a": contestant}, rounds=2, loops=1)
+    interleave({"a": contestant}, rounds=2, loops=1)
     assert log == ["before"] * 4
 
 
@@ -88,6 +95,41 @@ def test_a_statement_sees_its_names_and_runs_as_often_as_told() -> None:
     calls: list[int] = []
     timing.statement("calls.append(value)", calls=calls, value=7)(3)
     assert calls == [7, 7, 7]
+
+
+class Scripted:
+    def __init__(self, *shares: float) -> None:
+        self._shares = [share for each in shares for share in (0.0, each)]
+
+    def share(self) -> float:
+        return self._shares.pop(0)
+
+
+def test_a_stretch_in_which_others_computed_is_dropped() -> None:
+    seconds = iter(map(float, range(1000)))
+    contestants = {"a": scripted("a", [], lambda: next(seconds))}
+    found = quiet.measure_quietly(contestants, rounds=10, loops=1, seconds=60.0, bystanders=Scripted(0.6, 0.01))
+    assert found.values["a"] == [20.5 + 2 * number for number in range(10)]
+    assert found.others == pytest.approx(0.01)
+
+
+def test_when_others_never_stop_every_stretch_counts_and_that_is_told() -> None:
+    contestants = {"a": scripted("a", [], lambda: 1.0)}
+    found = quiet.measure_quietly(contestants, rounds=10, loops=1, seconds=0.0, bystanders=Scripted(0.6))
+    assert found.rounds == 10
+    assert found.others == pytest.approx(0.6)
+
+
+def test_bystanders_took_what_was_neither_idle_nor_ours() -> None:
+    texts = iter(
+        [
+            "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\ncpu2 0 0 0 0 0 0 0 0 0 0\n",
+            "cpu0 50 0 10 30 10 0 0 0 50 0\ncpu1 100 0 0 0 0 0 0 0 0 0\ncpu2 0 0 0 100 0 0 0 0 0 0\nintr 5\n",
+        ]
+    )
+    own = iter([7.0, 7.0 + 40 / os.sysconf("SC_CLK_TCK")])
+    bystanders = quiet.Bystanders({0, 2}, lambda: next(texts), lambda: next(own))
+    assert bystanders.share() == pytest.approx(0.1)
 
 
 def test_a_spread_names_its_middle_its_quartiles_and_an_interval_around_both() -> None:
