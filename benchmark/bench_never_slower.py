@@ -22,7 +22,7 @@ from harness.command import run
 from harness.fresh import call_in_fresh_process
 from harness.host_shapes import HOST_SHAPES, Operands, Shape
 from harness.product import kernel_alone, numpy_matmul, tensorplay_mm
-from harness.quiet import FEWEST_ROUNDS, QUIET_SHARE, measure_quietly
+from harness.quiet import FEWEST_ROUNDS, QUIET_SHARE, Bystanders, measure_quietly
 from harness.result import Figure, Goal, Result
 from harness.spread import Spread, geometric_mean_spread, ratios, spread_of
 from harness.timing import loops_to_fill
@@ -56,11 +56,12 @@ def tune(shapes: int) -> list[dict[str, Any]]:
     found = []
     for shape in HOST_SHAPES[:shapes]:
         operands = shape.operands(rng)
+        bystanders = Bystanders()
         begin = time.perf_counter()
         mm(operands.left, operands.right, out=operands.out)
         seconds = time.perf_counter() - begin
         why = tunable.explain(*signature_of(problem_of(operands)))
-        found.append({"verdict": why["verdict"], "seconds": seconds})
+        found.append({"verdict": why["verdict"], "seconds": seconds, "others": bystanders.share()})
     return found
 
 
@@ -160,7 +161,7 @@ def measure(quick: bool) -> Result:
                 **{name: spreads[name][str(shape)].median for name in GAINS},
                 "call low": spreads["call"][str(shape)].low,
                 "call high": spreads["call"][str(shape)].high,
-                "others": f"{row['others']:.0%}",
+                "others then/now": f"{decided['others']:.0%}/{row['others']:.0%}",
                 "verdict": decided["verdict"],
                 "winner": row["winner"],
                 "lowest": row["lowest"],

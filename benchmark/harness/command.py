@@ -1,12 +1,13 @@
 """The command line that every benchmark has."""
 
 import argparse
-import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.machine import metadata
+from harness.quiet import QUIET_SHARE, Bystanders
 from harness.result import Result, render, write
 
 __all__ = ["MISSED", "RESULTS", "run"]
@@ -17,8 +18,7 @@ MISSED = 3
 """Exit status when a goal is missed: not that of a Python program that raised, or was called wrongly."""
 
 
-# Above this share of the cores, others take part in what is measured; threaded products suffer most.
-_BUSY = 0.5
+_LOOK_SECONDS = 0.5
 
 
 def run(measure: Callable[[bool], Result], arguments: Sequence[str] | None = None) -> int:
@@ -31,21 +31,26 @@ def run(measure: Callable[[bool], Result], arguments: Sequence[str] | None = Non
     parser.add_argument("--quick", action="store_true", help="only see whether it runs; the figures mean nothing")
     parser.add_argument("--results", type=Path, metavar="FOLDER", help="where the result file goes")
     options = parser.parse_args(arguments)
-    _warn_when_busy()
-    before = metadata()
+    others = _others_now()
+    _warn_when_busy(others)
+    facts = metadata() | {"processor_share_of_others": others, "quick": options.quick}
     result = measure(options.quick)
     folder = options.results or (None if options.quick else RESULTS)
     if folder is not None:
-        facts = before | {"load_average_after": metadata()["load_average"], "quick": options.quick}
         write(result, folder, facts)
     sys.stdout.write(f"\n{render(result)}\n")
     return 0 if options.quick or result.is_reached else MISSED
 
 
-def _warn_when_busy() -> None:
-    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    if load > _BUSY * cores:
+def _warn_when_busy(others: float) -> None:
+    if others > QUIET_SHARE:
         sys.stderr.write(
-            f"warning: the machine is busy (load {load:.1f} on {cores} cores), so the figures say little about it; "
-            "run again when it is quiet\n"
+            f"warning: others take {others:.0%} of the processors, so the figures may say more about them; "
+            "run again when the machine is quiet\n"
         )
+
+
+def _others_now() -> float:
+    bystanders = Bystanders()
+    time.sleep(_LOOK_SECONDS)
+    return bystanders.share()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from harness.timing import Contestant, interleave
 
-__all__ = ["FEWEST_ROUNDS", "Bystanders", "Measured", "measure_quietly"]
+__all__ = ["FEWEST_ROUNDS", "QUIET_SHARE", "Bystanders", "Measured", "measure_quietly"]
 
 FEWEST_ROUNDS = 7
 """Fewer say nothing about a spread, however little time there is."""

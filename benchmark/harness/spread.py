@@ -8,7 +8,15 @@ import numpy as np
 
 from tensorplay.measure.statistics import median, median_bounds, quartiles
 
-__all__ = ["Spread", "differences", "geometric_mean", "geometric_mean_spread", "ratios", "spread_of"]
+__all__ = [
+    "Spread",
+    "differences",
+    "geometric_mean",
+    "geometric_mean_spread",
+    "ratio_of_medians",
+    "ratios",
+    "spread_of",
+]
 
 # Two one-sided bounds of 97.5 % make an interval of 95 %.
 _CONFIDENCE = 0.975
@@ -60,6 +68,19 @@ def differences(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
 def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
     """Return the quotients, pair by pair."""
     return [above / below for above, below in zip(numerators, denominators, strict=True)]
+
+
+def ratio_of_medians(numerators: Sequence[float], denominators: Sequence[float]) -> Spread:
+    """Return the median of the first over that of the second; its interval is the bootstrap's, over pairs.
+
+    The quartiles are those of the paired ratios.
+    """
+    above, below = np.asarray(numerators), np.asarray(denominators)
+    drawn = np.random.default_rng(0).integers(len(above), size=(_RESAMPLES, len(above)))
+    resampled = np.median(above[drawn], axis=1) / np.median(below[drawn], axis=1)
+    low, high = np.quantile(resampled, [1 - _CONFIDENCE, _CONFIDENCE])
+    middle = median(numerators) / median(denominators)
+    return Spread(middle, float(low), float(high), *quartiles(ratios(numerators, denominators)), len(above))
 
 
 def geometric_mean(values: Sequence[float]) -> float:

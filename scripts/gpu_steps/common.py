@@ -1,16 +1,63 @@
 """What the steps share: the list of them, the backend, and short ways to pose problems."""
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.gemm import GemmProblem, dtype_of_name
 
-__all__ = ["BACKEND", "STEPS", "microseconds", "posed", "step"]
+__all__ = ["BACKEND", "STEPS", "BrokenContextError", "Cases", "history", "is_broken", "microseconds", "posed", "step"]
+
+_Case = TypeVar("_Case")
 
 STEPS: list[tuple[str, Callable[[], str]]] = []
 BACKEND = CublasLtBackend()
+
+
+class BrokenContextError(Exception):
+    """A fault on the device: nothing runs in this process any more; `case` is the number of the case that made it."""
+
+    def __init__(self, case: int, message: str) -> None:
+        super().__init__(message)
+        self.case = case
+
+
+class Cases:
+    """Which cases a step of many runs: after a fault, the rest of them run in another process.
+
+    Attributes
+    ----------
+    start : int
+        The first.
+    count : int
+        How many at most.
+    """
+
+    start: int = 0
+    count: int = 1 << 30
+
+    @classmethod
+    def numbered(cls, cases: Iterable[_Case]) -> list[tuple[int, _Case]]:
+        """Return the cases to run, each with its number."""
+        return list(enumerate(cases))[cls.start : cls.start + cls.count]
+
+
+def history(error: BaseException) -> str:
+    """Return an error's words and, newest first, those of the errors that it came after: the last is the cause."""
+    words: list[str] = []
+    here: BaseException | None = error
+    while here is not None:
+        if str(here) not in words:
+            words.append(str(here))
+        here = here.__cause__ or here.__context__
+    return " <- ".join(words)
+
+
+def is_broken(error: BaseException | str) -> bool:
+    """Return whether an error says that the device faulted."""
+    text = str(error)
+    return "breaks the CUDA context" in text or "CUDA error" in text
 
 
 def step(function: Callable[[], str]) -> Callable[[], str]:

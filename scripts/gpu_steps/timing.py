@@ -4,6 +4,7 @@
 # ruff: noqa: D401
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,8 @@ def tuning() -> str:
         start = time.perf_counter()
         found = measure(BACKEND, problem, rules)
         took = time.perf_counter() - start
-        timed, entry = found.report.to_dict(), found.entry
+        timed: dict[str, Any] = found.report.to_dict()
+        entry = found.entry
         lines.append(
             f"{problem.dtype.name} {problem.m}x{problem.n}x{problem.k}: {entry.kernel} {entry.time_ms * 1e3:.2f} us, "
             f"{timed['verdict']}, {len(timed['candidates'])} candidates in {took * 1e3:.0f} ms"

@@ -37,9 +37,9 @@ def confirm(sampler: Sampler[T], challenger: Record[T], *, min_gain: float) -> t
     The pairs alternate, A B, B A, A B, so that drift and place favour neither. Their number is fixed by the
     budget and never by what they show, for looking until it fits would find a gain in any noise; where only the
     last of the fewest pairs does not quite fit, it is taken all the same. The challenger wins when its median
-    gain is at least `min_gain`, the lower bound of the gain is above zero, and its mean without the worst samples
-    is no worse either. A launch that fails may drop the challenger: then the verdict says nothing, and
-    `challenger.dropped` everything.
+    gain is at least `min_gain`, the lower bound of the gain is above zero, and neither its mean without the
+    worst samples nor its best sample is worse. A launch that fails may drop the challenger: then the verdict says
+    nothing, and `challenger.dropped` everything.
     """
     first = sampler.first
     planned = _affordable_pairs(sampler, challenger)
@@ -56,7 +56,20 @@ def confirm(sampler: Sampler[T], challenger: Record[T], *, min_gain: float) -> t
         pairs.append(times if turn % 2 == 0 else times[::-1])
     if len(pairs) < FEWEST_PAIRS:
         return Verdict.INSUFFICIENT_BUDGET, None
-    return judge(pairs, min_gain)
+    verdict, confirmation = judge(pairs, min_gain)
+    if verdict is Verdict.WINNER and not _is_faster_at_best(challenger, first):
+        return Verdict.UNSTABLE, confirmation
+    return verdict, confirmation
+
+
+def _is_faster_at_best(challenger: Record[T], first: Record[T]) -> bool:
+    """Return whether the challenger's fastest sample beats the first choice's, over race and confirmation.
+
+    What disturbs a sample only ever adds time. A challenger that is ahead in the median but not at best is ahead
+    because something disturbs the first choice more, as other programs disturb kernels of many threads; when
+    that ends, so does the gain.
+    """
+    return min(challenger.careful_ms) < min(first.careful_ms)
 
 
 def judge(pairs: Sequence[tuple[float, float]], min_gain: float) -> tuple[Verdict, Confirmation]:

@@ -1,6 +1,7 @@
 """Products with something added: `addmm` and `linear`.
 
-The host adds after the product, the same way for every kernel, so that kernels differ in the product alone.
+The host adds after the product, the same way for every kernel, so that kernels differ in the product alone. What is
+on a device is added by the product's own kernel: `ops.device`.
 """
 
 from numbers import Real
@@ -10,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensorplay.errors import ShapeError
+from tensorplay.ops.device import route
 from tensorplay.ops.products import Out, run_matrix_product
-from tensorplay.ops.shapes import check_broadcast, check_host, check_matrices, check_out
+from tensorplay.ops.shapes import check_broadcast, check_matrices, check_out
 from tensorplay.runtime.process import get_tuning_context, state
 
 __all__ = ["addmm", "linear"]
@@ -54,7 +56,11 @@ def addmm(
     ShapeError, OperandError
         As `mm`.
     """
-    check_host(bias_or_c, a, b)
+    if not type(a) is type(b) is type(bias_or_c) is np.ndarray:
+        context = state.context or get_tuning_context()
+        product = route.addmm(context, bias_or_c, a, b, out, alpha=alpha, beta=beta)
+        if product is not NotImplemented:
+            return product
     a, b, c = np.asanyarray(a), np.asanyarray(b), np.asanyarray(bias_or_c)
     result = check_matrices("addmm", a.shape, b.shape)
     check_broadcast("addmm", "bias_or_c", c.shape, result)
@@ -96,7 +102,10 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, ou
     ShapeError, OperandError
         As `mm`.
     """
-    check_host(x, weight, bias)
+    if not type(x) is type(weight) is np.ndarray or (bias is not None and type(bias) is not np.ndarray):
+        product = route.linear(state.context or get_tuning_context(), x, weight, bias, out)
+        if product is not NotImplemented:
+            return product
     x, weight = np.asanyarray(x), np.asanyarray(weight)
     if x.ndim == 0 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
         raise ShapeError(f"linear: x is {x.shape} and weight {weight.shape}; allowed: (..., k) and (n, k)")

@@ -1,7 +1,8 @@
-"""The plain products on NumPy arrays: `mm`, `bmm` and `matmul`.
+"""The plain products: `mm`, `bmm` and `matmul`, on NumPy arrays here, and on a device's by `ops.device`.
 
 A hit does one dictionary look-up and one attribute write, then runs the plan: no string, no lock, no allocation
-but the result. The key is the operands' layout, so everything that a plan was prepared for is in it.
+but the result. The key is the operands' layout, so everything that a plan was prepared for is in it. It is written
+out in `mm`, and takes one data type for all operands, since each name or tuple more costs a small product a percent.
 """
 
 # A plan's run is typed for every backend's operands at once; here they are NumPy's, and so are the results.
@@ -13,8 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensorplay.gemm.problem import CPU, GemmProblem
+from tensorplay.ops.device import route
+from tensorplay.ops.device.kinds import shortcuts
 from tensorplay.ops.layout import batch_problem, matrix_problem
-from tensorplay.ops.shapes import check_batch, check_host, check_matrices, check_out, explain_mismatch
+from tensorplay.ops.shapes import check_batch, check_matrices, check_out, explain_mismatch
 from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.process import get_tuning_context, state
 
@@ -27,29 +30,31 @@ _ndarray = np.ndarray
 _matmul: Any = np.matmul
 
 
-def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
+def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:  # noqa: C901 - written out, see the module
     """Multiply two matrices, with the kernel that was measured fastest for them when tuning is on.
 
     Parameters
     ----------
     a : array (m, k)
-        Left operand. Transposed views and padded rows are used in place.
+        Left operand, of NumPy, or on a device. Transposed views and padded rows are used in place.
     b : array (k, n)
-        Right operand, of the same data type for a tuned product; otherwise NumPy's promotion applies.
+        Right operand, of the same data type for a tuned product; otherwise NumPy's promotion applies. On a device
+        types are never converted.
     out : array (m, n), optional
         Where the result goes. It may overlap an operand.
 
     Returns
     -------
     array (m, n)
-        `out` if given.
+        `out` if given; otherwise of the operands' library, on their device.
 
     Raises
     ------
     ShapeError
         When the shapes do not fit; the message names them.
     OperandError
-        When an operand lives on a device, or `out` is no NumPy array.
+        When operands are on different devices, on the host and a device, or of different libraries; when no backend
+        multiplies their data type; when `out` is of another kind than they are.
 
     Notes
     -----
@@ -65,40 +70,34 @@ def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
                     check_out("mm", out, check_matrices("mm", a.shape, b.shape))
                     raise error from None
         elif out is None:
-            plans = context.plans
-            key: Any = (a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype)
-            resolved = plans.get(key)
-            if resolved is None:
-                return _first_mm(context, key, a, b, None)
-            resolved.tally.calls += 1
-            try:
-                return resolved.run(a, b, None)
-            except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
-                return context.recover(resolved, error, a, b, None)
+            dtype = a.dtype
+            if dtype is b.dtype:
+                try:
+                    resolved = context.plans[dtype, a.shape, a.strides, b.shape, b.strides]
+                except KeyError:
+                    return _first_mm(context, (dtype, a.shape, a.strides, b.shape, b.strides), a, b, None)
+                resolved.tally.calls += 1
+                try:
+                    return resolved.run(a, b, None)
+                except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
+                    return context.recover(resolved, error, a, b, None)
         elif type(out) is _ndarray:
-            plans = context.plans
-            key = (
-                a.shape,
-                a.strides,
-                a.dtype,
-                b.shape,
-                b.strides,
-                b.dtype,
-                out.shape,
-                out.strides,
-                out.dtype,
-            )
-            resolved = plans.get(key)
-            if resolved is None:
-                return _first_mm(context, key, a, b, out)
-            resolved.tally.calls += 1
-            try:
-                return resolved.run(a, b, out)
-            except Exception as error:  # noqa: BLE001 - as above
-                return context.recover(resolved, error, a, b, out)
-    check_host(a, b)
-    check_out("mm", out, check_matrices("mm", np.shape(a), np.shape(b)))
-    return _matmul(a, b, out=out)
+            dtype = a.dtype
+            if dtype is b.dtype and dtype is out.dtype:
+                try:
+                    resolved = context.plans[dtype, a.shape, a.strides, b.shape, b.strides, out.shape, out.strides]
+                except KeyError:
+                    key = (dtype, a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
+                    return _first_mm(context, key, a, b, out)
+                resolved.tally.calls += 1
+                try:
+                    return resolved.run(a, b, out)
+                except Exception as error:  # noqa: BLE001 - as above
+                    return context.recover(resolved, error, a, b, out)
+        if context.enabled and (out is None or type(out) is _ndarray):
+            # Data types that differ, or are equal but two objects, as those of unpickled arrays are.
+            return _first_mm(context, _key("mm", a, b, out), a, b, out)
+    return shortcuts.get(type(a), route).mm(context, a, b, out)
 
 
 def bmm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
@@ -106,9 +105,11 @@ def bmm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
 
     Tuned when `FAMILIES` is `all`. Raises and returns as `mm` does.
     """
-    check_host(a, b)
-    check_out("bmm", out, check_batch(np.shape(a), np.shape(b)))
     context = state.context or get_tuning_context()
+    product = NotImplemented if type(a) is type(b) is _ndarray else route.bmm(context, a, b, out)
+    if product is not NotImplemented:
+        return product
+    check_out("bmm", out, check_batch(np.shape(a), np.shape(b)))
     if not (context.enabled and type(a) is _ndarray and type(b) is _ndarray and (out is None or type(out) is _ndarray)):
         return _matmul(a, b, out=out)
     key = _key("bmm", a, b, out)
@@ -129,7 +130,10 @@ def matmul(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
                 return mm(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
             if a.ndim == 3 and b.ndim == 3 and len(a) == len(b) and a.shape[2] == b.shape[1]:
                 return bmm(a, b, out=out)
-        check_host(a, b)
+        else:
+            product = route.matmul(state.context or get_tuning_context(), a, b, out)
+            if product is not NotImplemented:
+                return product
         return _matmul(a, b, out=out)
     except ValueError as error:
         raise explain_mismatch(a, b, error) from None

@@ -6,25 +6,9 @@ import numpy as np
 
 from tensorplay.errors import OperandError, ShapeError
 
-__all__ = ["check_batch", "check_broadcast", "check_host", "check_matrices", "check_out", "explain_mismatch"]
+__all__ = ["check_batch", "check_broadcast", "check_matrices", "check_out", "explain_mismatch"]
 
 Shape = tuple[int, ...]
-
-
-def check_host(*operands: object) -> None:
-    """Raise `OperandError` for an operand that lives on a device: reading it here would copy it in silence."""
-    for operand in operands:
-        # torch raises from the attribute itself, RuntimeError or TypeError, when a tensor cannot be described.
-        if not isinstance(operand, np.ndarray | list | tuple) and getattr(
-            type(operand), "__cuda_array_interface__", None
-        ):
-            device = getattr(operand, "device", "a device")
-            if str(device).startswith("cpu"):
-                continue
-            raise OperandError(
-                f"an operand of type {type(operand).__name__} lives on {device}; "
-                "allowed here: NumPy arrays and what numpy.asarray takes"
-            )
 
 
 def check_matrices(name: str, left: Shape, right: Shape) -> Shape:

@@ -156,7 +156,7 @@ class Archive(Switches):
 
     def backend(self, device: str) -> Backend:
         """Return who runs products on `device`."""
-        return self._backends.get(device) or registry.backend("host")
+        return self._backends.get(device) or registry.backend_of(device)
 
     def _invalidate(self) -> None:
         """Forget prepared plans: what they were prepared from has changed."""

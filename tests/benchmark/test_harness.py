@@ -148,6 +148,14 @@ def test_a_spread_in_another_unit_keeps_its_count() -> None:
     assert spread.spread_of(values).scaled(1000.0) == spread.spread_of([1000.0 * value for value in values])
 
 
+def test_a_ratio_of_medians_lies_in_its_interval() -> None:
+    rng = np.random.default_rng(0)
+    below = rng.lognormal(0.0, 0.3, 101)
+    found = spread.ratio_of_medians(list(2.0 * below * rng.lognormal(0.0, 0.01, 101)), list(below))
+    assert found.low < found.median < found.high
+    assert found.median == pytest.approx(2.0, rel=0.05)
+
+
 def test_a_geometric_mean_lies_in_its_interval_and_a_gain_undoes_its_loss() -> None:
     rng = np.random.default_rng(0)
     groups = {name: list(gain * rng.lognormal(0.0, 0.05, 40)) for name, gain in {"a": 2.0, "b": 0.5}.items()}

@@ -9,8 +9,9 @@ from tensorplay.gemm.kernel_id import KernelId
 
 LT = "lt_id7_tile12_stages3_splitk0_red0_swizzle0_custom0_inner1_cluster1"
 INT32, UINT32, UINT16 = (st.integers(0, 2**bits - 1) for bits in (31, 32, 16))
+SPLITS = st.integers(-1, 2**31 - 1)
 
-lt_ids = st.builds(LtKernelId, INT32, UINT32, UINT32, INT32, UINT32, UINT32, UINT32, UINT16, UINT16)
+lt_ids = st.builds(LtKernelId, INT32, UINT32, UINT32, SPLITS, UINT32, UINT32, UINT32, UINT16, UINT16)
 words = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=8)
 host_ids = st.builds(
     HostKernelId,
@@ -23,6 +24,14 @@ kernel_ids = lt_ids | host_ids
 def test_a_cublaslt_kernel_reads_as_the_oldest_files_do() -> None:
     assert str(LtKernelId(7, 12, 3, 0, 0, 0, 0, 1, 1)) == LT
     assert parse_kernel_id(LT) == LtKernelId(7, 12, 3, 0, 0, 0, 0, 1, 1)
+
+
+def test_splits_that_the_library_chooses_itself_are_minus_one_and_no_other_field_is() -> None:
+    text = LT.replace("splitk0", "splitk-1")
+    kernel = parse_kernel_id(text)
+    assert kernel == LtKernelId(7, 12, 3, -1, 0, 0, 0, 1, 1)
+    assert str(kernel) == text
+    assert is_kernel_id(text)
 
 
 def test_a_host_kernel_is_its_source_and_options_in_their_order() -> None:
@@ -47,6 +56,14 @@ def test_default_names_no_kernel() -> None:
         LT + "\n",
         LT.replace("id7", "id07"),
         LT.replace("id7", "id-7"),
+        LT.replace("splitk0", "splitk-0"),
+        LT.replace("splitk0", "splitk-2"),
+        LT.replace("splitk0", "splitk-10"),
+        LT.replace("splitk0", "splitk-01"),
+        LT.replace("splitk0", "splitk--1"),
+        LT.replace("splitk0", "splitk2147483648"),
+        LT.replace("tile12", "tile-1"),
+        LT.replace("cluster1", "cluster-1"),
         LT.replace("id7", "id2147483648"),
         LT.replace("tile12", "tile4294967296"),
         LT.replace("inner1", "inner65536"),
@@ -95,13 +112,15 @@ def test_a_host_kernel_that_its_text_would_not_give_back_cannot_be_made(
 
 
 @pytest.mark.parametrize(
-    ("position", "value"), [(0, -1), (0, 2**31), (1, 2**32), (3, 2**31), (6, 2**32), (7, 2**16), (8, 2**16)]
+    ("position", "value"),
+    [(0, -1), (0, 2**31), (1, 2**32), (2, -1), (3, -2), (3, 2**31), (6, 2**32), (7, 2**16), (8, 2**16)],
 )
 def test_an_attribute_wider_than_the_library_keeps_is_refused_by_name(position: int, value: int) -> None:
     attributes = [0] * 9
     attributes[position] = value
     name = ("id", "tile", "stages", "splitk", "red", "swizzle", "custom", "inner", "cluster")[position]
-    with pytest.raises(KernelIdError, match=f"^{name} of a cuBLASLt kernel id is {value}; allowed: 0 to "):
+    least = -1 if name == "splitk" else 0
+    with pytest.raises(KernelIdError, match=f"^{name} of a cuBLASLt kernel id is {value}; allowed: {least} to "):
         LtKernelId(*attributes)
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tensorplay.backends.base import CandidateQuery, Plan
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.gemm import GemmProblem, dtype_of_name, signature_of
-from tensorplay.measure.numerics import Tolerance, agree
+from tensorplay.measure.numerics import Tolerance, agree, default_tolerance
 
 TYPES = ("float32", "tf32", "float64", "float16", "bfloat16", "complex64", "complex128")
 REAL = TYPES[:5]
@@ -23,25 +24,29 @@ def posed(name: str, m: int = 65, n: int = 48, k: int = 97, **further: Any) -> G
     return replace(GemmProblem(dtype=dtype, m=m, n=n, k=k, device="0"), **further)
 
 
-def element_bytes(problem: GemmProblem) -> int:
-    return problem.dtype.itemsize // (2 if problem.dtype.is_complex else 1)
+# GELU is a function of the library's own making; in cuBLAS 13.1 right to 3e-10 in float64.
+GELU = 1e-8
 
 
-# GELU is a function of the library's own making, right to a few digits only.
-GELU = Tolerance(2e-3, 1e-2)
+def tolerance(problem: GemmProblem, exact: NDArray[Any]) -> Tolerance:
+    """Return what may be off: more where a split sum is rounded to 16 bits once before the bias is added."""
+    plain = default_tolerance(problem.dtype, problem.k)
+    atol = plain.atol
+    if problem.bias and problem.dtype.itemsize == 2:
+        atol += problem.dtype.unit_roundoff * float(np.abs(exact).max() + 1.0)
+    return Tolerance(max(atol, GELU) if problem.activation == "gelu" else atol, plain.rtol)
 
 
 def check(backend: CublasLtBackend, problem: GemmProblem) -> None:
     """Compare the first choice, the fixed dispatch and the library's list with the reference."""
     plans: list[Plan] = [backend.first_choice(problem), backend.fixed_dispatch(problem)]
     plans += backend.candidates(problem, LISTED)
-    tolerance = GELU if problem.activation == "gelu" else None
     with backend.open_trial(problem, rotating_bytes=0) as trial:
+        exact = trial.reference()
+        allowed = tolerance(problem, exact)
         for plan in plans:
             found = trial.output(plan)
-            verdict = agree(
-                found, trial.reference(), trial.reference, dtype=problem.dtype, k=problem.k, tolerance=tolerance
-            )
+            verdict = agree(found, exact, trial.reference, dtype=problem.dtype, k=problem.k, tolerance=allowed)
             assert verdict.ok, (signature_of(problem), plan.kernel, verdict.reason)
 
 
@@ -93,7 +98,7 @@ def test_stacks_are_multiplied_pair_by_pair(backend: CublasLtBackend, name: str)
 def test_operands_aligned_to_one_element_only_are_right(backend: CublasLtBackend, name: str) -> None:
     problem = posed(name, 64, 80, 96)
     for alignment in (8, 4, 2):
-        if element_bytes(problem) <= alignment:
+        if problem.dtype.itemsize <= alignment:
             check(backend, replace(problem, alignment=alignment))
             if name in REAL:
                 check(backend, replace(problem, alignment=alignment, bias=True))
@@ -129,7 +134,7 @@ def random_problem(rng: random.Random) -> GemmProblem:
     if rng.random() < 0.3:
         problem = replace(problem, ld_out=problem.n + rng.randrange(1, 9))
     if rng.random() < 0.3:
-        problem = replace(problem, alignment=max(element_bytes(problem), rng.choice((2, 4, 8))))
+        problem = replace(problem, alignment=max(problem.dtype.itemsize, rng.choice((2, 4, 8))))
     return problem
 
 

@@ -6,8 +6,9 @@ from tensorplay.measure.budget import Budget, Deadline
 from tensorplay.measure.confirmation import FEWEST_PAIRS, RESERVED_SAMPLES, confirm, judge
 from tensorplay.measure.report import Confirmation, Verdict
 from tensorplay.measure.sampler import Sampler
+from tensorplay.measure.selection import choose
 from tensorplay.testing.manual_clock import ManualClock
-from tensorplay.testing.scripted_timer import ScriptedTimer
+from tensorplay.testing.scripted_timer import ScriptedTimer, steady, with_outliers
 
 
 def confirmed(
@@ -147,3 +148,13 @@ def test_the_deadline_ends_the_pairs_but_not_what_they_say() -> None:
 def test_a_challenger_that_breaks_is_dropped() -> None:
     timer = ScriptedTimer({"first": 1.0, "fast": 0.5}, fails_at={"fast": 6})
     assert confirmed(timer)[1] is None
+
+
+def test_a_challenger_that_is_ahead_only_while_something_disturbs_the_first_choice_does_not_win() -> None:
+    """Another program slows the first choice's many threads in three of four samples, and then goes away."""
+    timer = ScriptedTimer(
+        {"first": with_outliers(steady(1.0, 0.01), share=0.75, factor=3.0), "one thread": steady(1.3, 0.01)}, seed=3
+    )
+    selection = choose(["first", "one thread"], timer, budget=Budget(0, 100), describe=str)
+    assert selection.winner == "first"
+    assert selection.verdict is Verdict.UNSTABLE

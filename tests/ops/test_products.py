@@ -244,3 +244,11 @@ def test_a_hit_takes_one_look_up_of_the_operands_layout(tuning: TuningContext) -
     assert tuning.stats()["measured"] == 1
     assert tuning.stats()["replayed"] == 4
     assert len(tuning.get_results()) == 1
+
+
+def test_a_data_type_that_is_equal_but_another_object_is_tuned_too(tuning: TuningContext) -> None:
+    a = np.array([[1, 2], [3, 4]], np.dtype("=f4", metadata={"from": "elsewhere"}))
+    assert a.dtype is not np.dtype("=f4")
+    for _ in range(3):
+        close(tensorplay.mm(a, random(2, 2)), np.asarray(a, np.float32) @ random(2, 2))
+    assert tuning.stats()["measured"] == 1

@@ -33,11 +33,11 @@ _INT32 = 2**31 - 1
 class ClassicHandle:
     """The library's handle of one device: its stream is part of its state, so `lock` is held over each call."""
 
-    __slots__ = ("_handle", "_ordinal", "_stream", "lock")
+    __slots__ = ("_bound", "_handle", "_ordinal", "lock")
 
     def __init__(self, ordinal: int) -> None:
         self._ordinal = ordinal
-        self._stream = -1
+        self._bound: tuple[int, int] | None = None
         self.lock = Lock()
         with current(ordinal), relaxed_capture():
             self._handle: int = cublas().create()
@@ -47,16 +47,18 @@ class ClassicHandle:
 
         A stream that has none under a capture uses the library's own.
         """
-        if stream != self._stream or stream == PER_THREAD:
+        try:
+            address = workspaces(self._ordinal).address(stream, DEFAULT_BYTES)
+        except KernelUnavailableError:
+            address = 0
+        # The address is compared too: a trial's stream outlives the memory that was lent to it.
+        if (stream, address) != self._bound or stream == PER_THREAD:
+            self._bound = None
             # Setting the stream also takes the workspace away.
             cublas().set_stream(self._handle, stream)
-            self._stream = -1
-            try:
-                address = workspaces(self._ordinal).address(stream, DEFAULT_BYTES)
-            except KernelUnavailableError:
-                return self._handle
-            cublas().set_workspace(self._handle, address, DEFAULT_BYTES)
-            self._stream = stream
+            if address:
+                cublas().set_workspace(self._handle, address, DEFAULT_BYTES)
+            self._bound = (stream, address)
         return self._handle
 
 

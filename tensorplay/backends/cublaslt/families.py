@@ -29,7 +29,7 @@ def is_tunable_problem(problem: GemmProblem, families: str) -> bool:
 def _is_multiplied(problem: GemmProblem) -> bool:
     if problem.dtype.is_complex and (problem.bias or problem.activation != "none"):
         return False
-    if problem.alignment < problem.dtype.itemsize // (2 if problem.dtype.is_complex else 1):
+    if problem.alignment < problem.dtype.itemsize:
         return False
     try:
         number_types(problem)

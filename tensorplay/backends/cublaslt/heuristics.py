@@ -7,7 +7,6 @@ from tensorplay.backends.cublaslt.algorithm import read_kernel_id
 from tensorplay.backends.cublaslt.attributes import HeuristicResult
 from tensorplay.backends.cublaslt.descriptors import Preference
 from tensorplay.backends.cublaslt.library import cublaslt
-from tensorplay.backends.cublaslt.number_types import is_half
 from tensorplay.backends.cublaslt.operation import Operation
 from tensorplay.backends.cublaslt.status import NOT_SUPPORTED, library_error, reason_of
 from tensorplay.errors import LaunchError
@@ -22,7 +21,9 @@ _WIDE_COUNT = 64
 _MIB = 1 << 20
 _WORKSPACES_MIB = (0, 1, 4, 16, 32, 64)
 # Masks of reduction schemes that an answer may use: none is 0, in place 1, in the compute type 2, in the output's 4.
+# Sums in place are in the output's type as well.
 _ALL, _NONE, _IN_PLACE, _COMPUTE_TYPE, _OUTPUT_TYPE = 7, 0, 1, 2, 4
+_NARROW_BYTES = 2
 _LIBRARY_ALIGNMENT = 256
 
 
@@ -31,12 +32,15 @@ def library_list(
 ) -> list[LtKernelId]:
     """Return the library's own list for the problem, best first by its own estimate; empty when it has nothing.
 
+    Where results have 16 bits or fewer, split sums whose parts are rounded to these are not asked for: with many
+    parts they are off by tens of roundings, and the first answer is run unchecked.
+
     Raises
     ------
     LaunchError
         When the library fails to answer, as it may under a graph capture.
     """
-    mask = _NONE if deterministic else _ALL
+    mask = _masks(operation, limit=workspace_bytes, deterministic=deterministic)[0]
     return _query(handle, operation, LIBRARY_COUNT, workspace_bytes, mask, operation.problem.alignment)
 
 
@@ -45,7 +49,7 @@ def wide_list(
 ) -> Iterator[LtKernelId]:
     """Yield what the library answers to all combinations of limits, each algorithm once, its own list first.
 
-    Where results have 16 bits, sums of partial results that were rounded to 16 bits are not asked for.
+    What `library_list` does not ask for is not asked for here either.
     """
     seen: set[LtKernelId] = set()
     problem = operation.problem
@@ -63,12 +67,13 @@ def wide_list(
 
 
 def _masks(operation: Operation, *, limit: int, deterministic: bool) -> tuple[int, ...]:
+    """Return the masks to ask with, the one that allows most first."""
     if deterministic:
         return (_NONE,)
+    if (operation.problem.out_dtype or operation.problem.dtype).itemsize <= _NARROW_BYTES:
+        return (_COMPUTE_TYPE, _NONE)
     if limit == 0:
         return (_ALL, _NONE)
-    if is_half(operation.problem.out_dtype or operation.problem.dtype):
-        return (_ALL, _NONE, _COMPUTE_TYPE, _IN_PLACE, _IN_PLACE | _COMPUTE_TYPE)
     return (_ALL, _NONE, _COMPUTE_TYPE, _IN_PLACE, _OUTPUT_TYPE)
 
 

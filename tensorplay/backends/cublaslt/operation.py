@@ -34,8 +34,11 @@ _SOME_ADDRESS = 1 << 20
 
 
 def check_alignment(problem: GemmProblem) -> None:
-    """Raise `OperandError` for operands that begin in the middle of an element: whoever has such must copy them."""
-    item = problem.dtype.itemsize // (2 if problem.dtype.is_complex else 1)
+    """Raise `OperandError` for operands that begin in the middle of an element: whoever has such must copy them.
+
+    Complex elements are whole ones: a GPU loads both parts at once, and faults where they are not aligned together.
+    """
+    item = problem.dtype.itemsize
     if problem.alignment < item:
         raise OperandError(
             f"operands of {problem.dtype.name} must be aligned to {item} bytes on a GPU, these are to "

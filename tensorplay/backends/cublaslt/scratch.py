@@ -124,10 +124,10 @@ class Scratch:
             done += count
 
     def _addresses(self, base: int) -> dict[str, int]:
-        shift = self.problem.alignment % 16
         addresses = {}
         for part in self._parts.values():
-            addresses[part.name] = base + shift
+            # A wider result is aligned to its own elements at least.
+            addresses[part.name] = base + max(self.problem.alignment, part.dtype.itemsize) % 16
             base += _room(part)
         return addresses
 

@@ -7,7 +7,7 @@ from tensorplay.errors import OperandError
 from tensorplay.ops.device.kind import Kind, library
 from tensorplay.ops.device.view import DeviceView
 
-__all__ = ["TorchKind", "check_no_gradient", "dtype_names", "raw_stream", "tf32_switch"]
+__all__ = ["TorchKind", "check_no_gradient", "dtype_names", "precision_switch", "raw_stream"]
 
 _NAMES = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2")
 
@@ -28,21 +28,14 @@ def raw_stream() -> Any:
 
 
 @cache
-def tf32_switch() -> Any:
-    """Return the function that tells whether TF32 is allowed for float32 products, whichever way that was said.
+def precision_switch() -> Any:
+    """Return the function that takes `"cuda", "matmul"` and returns `"tf32"` where float32 products may be TF32.
 
-    torch has two switches. Asked for the older while the newer says something else, it raises RuntimeError.
+    torch has two switches, and the older one raises where the newer says something else; the newer knows both.
     """
     torch = library("torch")
-    older = getattr(torch._C, "_get_cublas_allow_tf32", None) or (lambda: torch.backends.cuda.matmul.allow_tf32)
-
-    def is_allowed() -> bool:
-        try:
-            return bool(older())
-        except RuntimeError:
-            return bool(torch.backends.cuda.matmul.fp32_precision == "tf32")
-
-    return is_allowed
+    newer = getattr(torch._C, "_get_fp32_precision_getter", None)
+    return newer or (lambda *_: "tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee")
 
 
 def check_no_gradient(*tensors: Any) -> None:
@@ -102,4 +95,4 @@ class TorchKind(Kind):
 
     def allows_tf32(self) -> bool:
         """Return what `torch.backends.cuda.matmul` says."""
-        return bool(tf32_switch()())
+        return bool(precision_switch()("cuda", "matmul") == "tf32")

@@ -61,6 +61,8 @@ algorithm = (c_uint64 * 8)()
 for attribute, value in list(zip(AlgorithmAttribute, (0, 20, 11, 3, 2, 1, 7, 4, 2)))[1:]:
     set_attribute(lt.matmul_algo_config_set_attribute, addressof(algorithm), attribute, value)
 assert read_kernel_id(addressof(algorithm)) == kernel_id
+set_attribute(lt.matmul_algo_config_set_attribute, addressof(algorithm), AlgorithmAttribute.SPLITK_NUM, -1)
+assert read_kernel_id(addressof(algorithm)) == replace(kernel_id, splitk=-1), "the number of splits has a sign"
 
 before = sum(descriptors.live_descriptors().values())
 for size in range(1, 200):

@@ -58,6 +58,7 @@ int cublasLtMatmul(void*h,Desc*d,const void*al,const void*A,Lay*la,const void*B,
  if(d->epi==0xeeeeeeee||la->type==0xeeeeeeee){fprintf(stderr,"use after free\n");abort();}
  if(a&&(need(a)>wn||(wn&&!ws)))return 7;
  if(a&&a->id==2&&getenv("FAKE_BREAK"))return 13;
+ if(a&&need(a)){((volatile char*)ws)[0]=1;((volatile char*)ws)[need(a)-1]=1;}
  int64_t m=ld->rows,n=ld->cols,k=d->ta?la->rows:la->cols; int64_t kb=d->tb?lb->cols:lb->rows; if(k!=kb||(d->ta?la->cols:la->rows)!=m||(d->tb?lb->rows:lb->cols)!=n){fprintf(stderr,"shape mismatch\n");return 7;}
  if((d->epi&4)&&!d->bias)return 7;
  for(int b=0;b<ld->batch;b++)gemm(d->ta,d->tb,m,n,k,scal(d->scale,al),(char*)A+b*la->stride*sz(la->type),la->type,la->ld,(char*)B+b*lb->stride*sz(lb->type),lb->type,lb->ld,scal(d->scale,be),(char*)C+b*lc->stride*sz(lc->type),lc->type,lc->ld,(char*)D+b*ld->stride*sz(ld->type),ld->type,ld->ld,d->epi&~1u,(void*)d->bias);

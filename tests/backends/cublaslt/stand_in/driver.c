@@ -2,6 +2,7 @@
    only the one that fills operands does anything. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <stdlib.h>
 #include <string.h>
 #include <stdio.h>
@@ -26,8 +27,10 @@ R cuCtxPopCurrent_v2(void**c){*c=stack[--depth];return 0;}
 R cuCtxGetCurrent(void**c){*c=depth?stack[depth-1]:0;return 0;}
 R cuCtxSetCurrent(void*c){if(depth)stack[depth-1]=c;else stack[depth++]=c;return 0;}
 R cuCtxGetDevice(int*d){if(!depth)return 201;*d=stack[depth-1]==&ctx1;return 0;}
-R cuMemAlloc_v2(P*p,size_t n){char*q=aligned_alloc(512,(n+511)/512*512+512);*p=(P)q;fake_allocs++;return q?0:2;}
-R cuMemFree_v2(P p){free((void*)p);fake_allocs--;return 0;}
+/* Memory that was given back is never given out again, and touching it faults: a stale address shows at once. */
+static const size_t page=4096;
+R cuMemAlloc_v2(P*p,size_t n){size_t all=(n+2*page-1)/page*page; char*q=mmap(0,all,PROT_READ|PROT_WRITE,MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE,-1,0);if(q==MAP_FAILED)return 2;*(size_t*)q=all;*p=(P)(q+page);fake_allocs++;return 0;}
+R cuMemFree_v2(P p){char*q=(char*)p-page;mmap(q,*(size_t*)q,PROT_NONE,MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE|MAP_FIXED,-1,0);fake_allocs--;return 0;}
 R cuMemGetInfo_v2(size_t*f,size_t*t){*f=1ul<<32;*t=1ul<<33;return 0;}
 R cuMemcpyDtoHAsync_v2(void*h,P d,size_t n,void*s){memcpy(h,(void*)d,n);return 0;}
 R cuMemcpyHtoDAsync_v2(P d,void*h,size_t n,void*s){memcpy((void*)d,h,n);return 0;}

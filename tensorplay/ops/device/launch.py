@@ -1,0 +1,105 @@
+"""Running a product on views that a plan can take: resolving it, ordering it after its operands, and running it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorplay.backends.base import Backend
+from tensorplay.errors import OperandError, TensorPlayError
+from tensorplay.ops.device import edge
+from tensorplay.ops.device.kind import Kind
+from tensorplay.ops.device.problem import alignment_of, pose
+from tensorplay.ops.device.view import DeviceView
+from tensorplay.runtime.context import TuningContext
+from tensorplay.runtime.resolved import Resolved
+
+__all__ = ["launch"]
+
+_CEILING = "workspace_mib"
+
+
+def launch(
+    context: TuningContext,
+    kind: Kind,
+    left: DeviceView,
+    right: DeviceView,
+    out: DeviceView,
+    *,
+    bias: DeviceView | None = None,
+    c: DeviceView | None = None,
+    accumulate: bool = False,
+    tf32: bool = False,
+    alpha: Any = 1.0,
+    beta: Any = 0.0,
+) -> Resolved:
+    """Enqueue `out = alpha * left @ right + beta * c + bias` on the stream of `out`, and return what ran.
+
+    `c` lies as `out` does, and None stands for `out` itself. Nothing is empty, all views are usable.
+
+    Raises
+    ------
+    OperandError
+        When nothing here, or no library, can run it.
+    LaunchError
+        When the library refuses.
+    """
+    stream = out.stream
+    views = [view for view in (left, right, bias, c) if view is not None]
+    bias_at, c_at = bias.pointer if bias else 0, c.pointer if c else 0
+    alignment = alignment_of(left.pointer | right.pointer | out.pointer | bias_at | c_at)
+    key = (
+        "device", left.shape, left.strides, left.dtype, right.shape, right.strides, out.shape, out.strides,
+        out.dtype, out.device, bias is None, accumulate, alignment, tf32,
+    )  # fmt: skip
+    plans = context.plans
+    resolved = plans.get(key)
+    if resolved is None:
+        problem = pose(
+            left,
+            right,
+            out,
+            alignment=alignment,
+            bias=bias is not None,
+            accumulate=accumulate,
+            tf32=tf32,
+            workspace_mib=_workspace_mib(context),
+        )
+        resolved = context.resolve(problem, _backend(context, problem.device), stream)
+        context.keep(plans, key, resolved)
+    else:
+        resolved.tally.calls += 1
+    _wait_for(views, out)
+    operands = (left.pointer, right.pointer, out.pointer, c_at, bias_at, alpha, beta, stream)
+    try:
+        resolved.run(*operands)
+    except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
+        context.recover(resolved, error, *operands)
+    _let_wait(kind, views, out)
+    return resolved
+
+
+def _wait_for(views: Sequence[DeviceView], out: DeviceView) -> None:
+    for stream in {view.stream for view in views} - {out.stream}:
+        edge.order(out.device, out.stream, stream)
+
+
+def _let_wait(kind: Kind, views: Sequence[DeviceView], out: DeviceView) -> None:
+    """Keep whoever owns the operands from changing them before they are read."""
+    if not kind.is_ordered:
+        edge.synchronize(out.device, out.stream)
+        return
+    for stream in {view.stream for view in views} - {out.stream}:
+        edge.order(out.device, stream, out.stream)
+
+
+def _workspace_mib(context: TuningContext) -> int | None:
+    """Return the ceiling of scratch memory, None for the default: only a changed one is part of a signature."""
+    state = next(each for each in context.settings() if each.name == _CEILING)
+    value, default = state.value, state.default
+    return None if value == default or not isinstance(value, int) else value
+
+
+def _backend(context: TuningContext, device: str) -> Backend:
+    try:
+        return context.backend(device)
+    except TensorPlayError as error:
+        raise OperandError(f"arrays on a GPU cannot be multiplied here: {error}") from error

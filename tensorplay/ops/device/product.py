@@ -1,0 +1,154 @@
+"""One product of arrays on a device, from arrays to the result: what `mm`, `linear` and the others come down to."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tensorplay.errors import OperandError
+from tensorplay.ops.device.kind import Kind
+from tensorplay.ops.device.launch import launch
+from tensorplay.ops.device.operand import Operand, Result, are_apart, check_devices, check_shape, result
+from tensorplay.ops.device.problem import dtype_of, result_dtype
+from tensorplay.ops.device.view import DeviceView
+from tensorplay.runtime.context import TuningContext
+from tensorplay.runtime.resolved import Resolved
+
+__all__ = ["Addend", "Outcome", "multiply"]
+
+Shape = tuple[int, ...]
+Turn = Callable[[DeviceView], DeviceView | None]
+
+
+class Addend(NamedTuple):
+    """What is added: `beta * array`, along rows if it `is_bias`, else broadcast to the result."""
+
+    array: Any
+    beta: Any = 1.0
+    is_bias: bool = False
+
+
+class Outcome(NamedTuple):
+    """The result of a product, and how it was done.
+
+    `resolved` is what ran on exactly the caller's arrays, seen as `left`, `right` and `out`; None where something
+    was copied, or nothing ran. `tf32` is whether TF32 was allowed for it.
+    """
+
+    array: Any
+    resolved: Resolved | None
+    left: DeviceView
+    right: DeviceView
+    out: DeviceView
+    tf32: bool = False
+
+
+def multiply(
+    context: TuningContext,
+    kind: Kind,
+    name: str,
+    left: Operand,
+    right: Operand,
+    out: Any,
+    shape: Shape,
+    turn: Turn,
+    *,
+    alpha: Any = 1.0,
+    addend: Addend | None = None,
+) -> Outcome:
+    """Return `alpha * left @ right` and the addend, in an array of `shape` that `turn` looks at as matrices.
+
+    Raises
+    ------
+    ShapeError
+        When `out` has another shape.
+    OperandError
+        When data types or devices differ, or nothing here multiplies such operands.
+    """
+    given = None if out is None else kind.view(kind.plain(out))
+    if given is not None:
+        check_devices(left.view, given)
+        check_shape(name, given, shape)
+    dtype = result_dtype(left.view, right.view, given.dtype if given else None)
+    bias, c = _addend(kind, addend, dtype)
+    read = (left.view, right.view, *((bias.view,) if bias else ()))
+    check_devices(*read, *((c.view,) if c else ()))
+    where = result(kind, left.array, out, shape, turn, dtype=dtype, read=read)
+    if 0 in shape:
+        return _outcome(kind, where, None, left, right)
+    added: Operand | None = None
+    if c is not None:
+        added = _with_c(kind, c, where, shape, turn)
+    left, right = _not_hollow(kind, left, right)
+    tf32 = left.view.dtype == "float32" and kind.allows_tf32()
+    resolved = launch(
+        context,
+        kind,
+        left.view,
+        right.view,
+        where.view,
+        bias=bias.view if bias else None,
+        c=added.view if added else None,
+        accumulate=c is not None,
+        tf32=tf32,
+        alpha=alpha,
+        beta=addend.beta if addend and c else 0.0,
+    )
+    # An addend that was copied into the result is not read directly either.
+    is_direct = c is None or added is not None
+    is_direct &= not any(each.is_copy for each in (left, right, bias, added) if each)
+    return _outcome(kind, where, resolved if is_direct else None, left, right)._replace(tf32=tf32)
+
+
+def _outcome(kind: Kind, where: Result, resolved: Resolved | None, left: Operand, right: Operand) -> Outcome:
+    if where.target is not None:
+        kind.assign(where.target, where.array)
+        return Outcome(where.target, None, left.view, right.view, where.view)
+    return Outcome(kind.finished(where.array), resolved, left.view, right.view, where.view)
+
+
+def _addend(kind: Kind, addend: Addend | None, dtype: str) -> tuple[Operand | None, Operand | None]:
+    """Return the bias, or the matrix to add, as an operand of the result's type; a bias is dense."""
+    if addend is None:
+        return None, None
+    plain = kind.plain(addend.array)
+    view = kind.view(plain)
+    if view.dtype != dtype:
+        raise OperandError(f"what is added is {view.dtype}, the result {dtype}; convert it first")
+    if not addend.is_bias:
+        return None, Operand(plain, view, plain is not addend.array)
+    is_dense = (view.strides[0] == 1 or view.shape[0] < 2) and view.pointer % dtype_of(view).itemsize == 0
+    if not is_dense:
+        plain = kind.dense(plain, view.shape)
+        view = kind.view(plain)
+    return Operand(plain, view, plain is not addend.array), None
+
+
+def _with_c(kind: Kind, c: Operand, where: Result, shape: Shape, turn: Turn) -> Operand | None:
+    """Return the matrix to add as it must be read, lying as the result does; None when it is in the result already.
+
+    Where it lies otherwise, a dense result takes a dense copy, and any other has it copied into itself.
+    """
+    wanted = where.view
+    seen = turn(c.view) if c.view.shape == shape else None
+    if seen is not None and (seen.shape, seen.strides) == (wanted.shape, wanted.strides):
+        if seen.pointer == wanted.pointer:
+            return None
+        if are_apart(seen, wanted):
+            return c._replace(view=seen)
+    copied = kind.dense(c.array, shape)
+    seen = turn(kind.view(copied))
+    if seen is not None and seen.strides == wanted.strides:
+        return Operand(copied, seen, is_copy=True)
+    kind.assign(where.array, copied)
+    return None
+
+
+def _not_hollow(kind: Kind, left: Operand, right: Operand) -> tuple[Operand, Operand]:
+    """Return operands with the same product that have something to multiply: zeros, for sums of no products."""
+    if left.view.shape[-1]:
+        return left, right
+    rows, columns = left.view.shape, right.view.shape
+    zeros = [
+        kind.zeros(left.array, shape, left.view.dtype) for shape in ((*rows[:-1], 1), (*columns[:-2], 1, columns[-1]))
+    ]
+    first, second = (Operand(array, kind.view(array), is_copy=True) for array in zeros)
+    return first, second

@@ -1,0 +1,62 @@
+"""From operands of any kind to the device that they are on.
+
+Where they are on none, `mm` does what NumPy does, and the others return NotImplemented.
+
+Only `kinds` is imported until there is an array on a device.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from tensorplay.ops.device.kinds import device_kind, shortcuts
+from tensorplay.ops.plain import numpy_mm
+from tensorplay.runtime.context import TuningContext
+
+__all__ = ["addmm", "bmm", "linear", "matmul", "mm"]
+
+
+def mm(context: TuningContext, a: Any, b: Any, out: Any) -> Any:
+    """Multiply two matrices, wherever they are."""
+    product = _product("mm", context, a, b, out)
+    return numpy_mm(a, b, out) if product is NotImplemented else product
+
+
+def bmm(context: TuningContext, a: Any, b: Any, out: Any) -> Any:
+    """Multiply two stacks of matrices."""
+    return _product("bmm", context, a, b, out)
+
+
+def matmul(context: TuningContext, a: Any, b: Any, out: Any) -> Any:
+    """Multiply as `numpy.matmul` does; two matrices go the way of `mm`."""
+    if getattr(a, "ndim", 0) == 2 and getattr(b, "ndim", 0) == 2:
+        shortcut = shortcuts.get(type(a))
+        if shortcut is not None:
+            return shortcut.mm(context, a, b, out)
+    return _product("matmul", context, a, b, out)
+
+
+def addmm(context: TuningContext, bias_or_c: Any, a: Any, b: Any, out: Any, *, alpha: Any, beta: Any) -> Any:
+    """Return `beta * bias_or_c + alpha * (a @ b)`."""
+    kind = device_kind(bias_or_c, a, b, out)
+    if kind is None:
+        return NotImplemented
+    affine = import_module("tensorplay.ops.device.affine")
+    return affine.addmm(context, kind, bias_or_c, a, b, out, alpha=alpha, beta=beta).array
+
+
+def linear(context: TuningContext, x: Any, weight: Any, bias: Any, out: Any) -> Any:
+    """Return `x @ weight.T + bias`."""
+    shortcut = shortcuts.get(type(x))
+    if shortcut is not None:
+        return shortcut.linear(context, x, weight, bias, out)
+    kind = device_kind(x, weight, bias, out)
+    if kind is None:
+        return NotImplemented
+    return import_module("tensorplay.ops.device.affine").linear(context, kind, x, weight, bias, out).array
+
+
+def _product(name: str, context: TuningContext, a: Any, b: Any, out: Any) -> Any:
+    kind = device_kind(a, b, out)
+    if kind is None:
+        return NotImplemented
+    return getattr(import_module("tensorplay.ops.device.products"), name)(context, kind, a, b, out).array

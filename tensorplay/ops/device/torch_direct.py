@@ -1,0 +1,95 @@
+"""What runs tensors of torch directly, once the long way has resolved it for just such tensors."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tensorplay.ops.device.problem import dtype_of
+from tensorplay.ops.device.product import Outcome
+from tensorplay.ops.device.torch_guard import Check, guard_of
+from tensorplay.ops.device.view import span
+from tensorplay.runtime.context import TuningContext
+from tensorplay.runtime.resolved import Resolved
+
+__all__ = ["Direct", "remember"]
+
+# Tensors of the same shapes that differ otherwise; the least recently met is forgotten.
+_LONGEST_CHAIN = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Direct(Resolved):
+    """What runs tensors that pass `check`.
+
+    Attributes
+    ----------
+    check : callable
+        Says whether the tensors of a call are like those that this was resolved for.
+    shape : tuple of int
+        Of the result.
+    device : int
+        Ordinal.
+    tf32 : bool or None
+        Whether TF32 was allowed; None where it does not matter.
+    left_bytes, right_bytes, out_bytes : int
+        From the first byte of each operand to its last, to know an overlap by.
+    next : Direct or None
+        What else there is for the same shapes.
+    """
+
+    check: Check
+    shape: tuple[int, ...]
+    device: int
+    tf32: bool | None
+    left_bytes: int
+    right_bytes: int
+    out_bytes: int
+    next: "Direct | None"
+
+
+def remember(
+    context: TuningContext, plans: dict[Any, Resolved], key: Any, outcome: Outcome, tensors: tuple[Any, ...]
+) -> None:
+    """Let later calls of such tensors run what ran for these, if that was settled and nothing was copied.
+
+    `plans` is what was read before resolving. A result that is made anew is so by `Tensor.new_empty`, so it must be
+    of the operands' own type.
+    """
+    resolved, out = outcome.resolved, outcome.out
+    if resolved is None or key is None or not resolved.cacheable or out.dtype != outcome.left.dtype:
+        return
+    left_bytes, right_bytes, out_bytes = (
+        span(view.shape, view.strides) * dtype_of(view).itemsize for view in (outcome.left, outcome.right, out)
+    )
+    direct = Direct(
+        run=resolved.run,
+        tally=resolved.tally,
+        signature=resolved.signature,
+        plan=resolved.plan,
+        first_choice=resolved.first_choice,
+        check=guard_of(*tensors),
+        shape=tuple(outcome.array.shape),
+        device=out.device,
+        tf32=outcome.tf32 if out.dtype == "float32" else None,
+        left_bytes=left_bytes,
+        right_bytes=right_bytes,
+        out_bytes=out_bytes,
+        next=_shortened(plans.get(key), tensors),
+    )
+    context.keep(plans, key, direct)
+
+
+def _shortened(chain: Resolved | None, tensors: tuple[Any, ...]) -> Direct | None:
+    """Return a chain without what such tensors would have run, and without its end where it is too long."""
+    links: list[Direct] = []
+    while isinstance(chain, Direct) and len(links) < _LONGEST_CHAIN - 1:
+        if not chain.check(*tensors):
+            links.append(chain)
+        chain = chain.next
+    shortened: Direct | None = None
+    for link in reversed(links):
+        shortened = _followed_by(link, shortened)
+    return shortened
+
+
+def _followed_by(link: Direct, following: Direct | None) -> Direct:
+    return link if link.next is following else replace(link, next=following)

@@ -1,0 +1,62 @@
+"""Whether tensors are just like those of an earlier call: type, data type, device, sizes, strides, no gradient.
+
+torch's compiler has a check for that in C++, a third of the price of reading the attributes in Python; lazily
+conjugated tensors and those under a transformation fail it too. It is private, so where it is missing, or does not
+do what it should, attributes are compared.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorplay.ops.device.kind import library
+
+__all__ = ["guard_of"]
+
+Check = Callable[..., bool]
+
+
+def guard_of(*tensors: Any) -> Check:
+    """Return the check that such tensors pass, in that order, and no others."""
+    # The compiler's check lets no tensor stand in two places.
+    if len({id(tensor) for tensor in tensors}) == len(tensors):
+        compiled = _compiled(tensors)
+        if compiled is not None and compiled(*tensors) is True:
+            return compiled
+    return _compared(tensors)
+
+
+def _compiled(tensors: tuple[Any, ...]) -> Check | None:
+    try:
+        guards = library("torch")._C._dynamo.guards
+        made = guards.TensorGuards(
+            *tensors,
+            dynamic_dims_sizes=[list(tensor.shape) for tensor in tensors],
+            dynamic_dims_strides=[list(tensor.stride()) for tensor in tensors],
+        )
+    except (AttributeError, TypeError, RuntimeError):
+        return None
+    check: Check = made.check
+    return check
+
+
+def _compared(tensors: tuple[Any, ...]) -> Check:
+    torch = library("torch")
+    grad_is_enabled = torch.is_grad_enabled
+
+    def described(tensor: Any) -> tuple[object, ...]:
+        return (
+            type(tensor),
+            tensor.shape,
+            tensor.stride(),
+            tensor.dtype,
+            tensor.get_device(),
+            tensor.is_neg() or tensor.is_conj(),
+            tensor.requires_grad and grad_is_enabled(),
+        )
+
+    wanted = [described(tensor) for tensor in tensors]
+
+    def check(*given: Any) -> bool:
+        return [described(tensor) for tensor in given] == wanted
+
+    return check

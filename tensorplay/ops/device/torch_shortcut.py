@@ -1,0 +1,125 @@
+"""The hot path for tensors of torch: one look-up by shapes, one check of everything else, and the plan runs.
+
+What is found is what the long way has resolved for just such tensors. Where nothing is found, or anything is unusual,
+the long way is taken, which also says what is wrong.
+"""
+
+from functools import cache
+from typing import Any
+
+from tensorplay.ops.device import affine, products
+from tensorplay.ops.device.kinds import device_kind
+from tensorplay.ops.device.torch_direct import remember
+from tensorplay.ops.device.torch_kind import precision_switch, raw_stream
+from tensorplay.ops.plain import numpy_mm
+from tensorplay.runtime.context import TuningContext
+
+__all__ = ["TorchShortcut", "torch_shortcut"]
+
+# What tensors raise that are none, or have no memory of their own; the long way says so in our words.
+_UNUSUAL = (AttributeError, RuntimeError, TypeError)
+
+
+class TorchShortcut:
+    """The operations on tensors, as `route` has them: on the host too, since a type does not tell where it is."""
+
+    __slots__ = ("_precision", "_stream_of")
+
+    def __init__(self) -> None:
+        self._stream_of = raw_stream()
+        self._precision = precision_switch()
+
+    def mm(self, context: TuningContext, a: Any, b: Any, out: Any) -> Any:
+        """Multiply two matrices."""
+        try:
+            left, right = a.data_ptr(), b.data_ptr()
+            if out is None:
+                key: Any = (a.shape, b.shape, (left | right) & 15)
+                direct: Any = context.plans.get(key)
+                while direct is not None and not direct.check(a, b):
+                    direct = direct.next
+            else:
+                into = out.data_ptr()
+                key = (a.shape, b.shape, (left | right | into) & 15, True)
+                direct = context.plans.get(key)
+                while direct is not None and not direct.check(a, b, out):
+                    direct = direct.next
+        except _UNUSUAL:
+            return self._long_mm(context, None, a, b, out)
+        if direct is None or (
+            direct.tf32 is not None and (self._precision("cuda", "matmul") == "tf32") is not direct.tf32
+        ):
+            return self._long_mm(context, key, a, b, out)
+        if out is None:
+            out = a.new_empty(direct.shape)
+            into = out.data_ptr()
+        elif (
+            -direct.left_bytes < left - into < direct.out_bytes or -direct.right_bytes < right - into < direct.out_bytes
+        ):
+            return self._long_mm(context, None, a, b, out)
+        direct.tally.calls += 1
+        operands = (left, right, into, 0, 0, 1.0, 0.0, self._stream_of(direct.device))
+        try:
+            direct.run(*operands)
+        except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
+            context.recover(direct, error, *operands)
+        return out
+
+    def linear(self, context: TuningContext, x: Any, weight: Any, bias: Any, out: Any) -> Any:
+        """Multiply by a transposed weight, and add a bias."""
+        if out is None:
+            try:
+                left, right = x.data_ptr(), weight.data_ptr()
+                if bias is None:
+                    bias_at, tensors = 0, (x, weight)
+                else:
+                    bias_at = bias.data_ptr()
+                    tensors = (x, weight, bias)
+                key: Any = ("linear", x.shape, weight.shape, bias is None, (left | right | bias_at) & 15)
+                direct: Any = context.plans.get(key)
+                while direct is not None and not direct.check(*tensors):
+                    direct = direct.next
+            except _UNUSUAL:
+                key, tensors, direct = None, (), None
+        else:
+            key, tensors, direct = None, (), None
+        if direct is None or (
+            direct.tf32 is not None and (self._precision("cuda", "matmul") == "tf32") is not direct.tf32
+        ):
+            return self._long_linear(context, key, tensors, x, weight, bias, out)
+        out = x.new_empty(direct.shape)
+        direct.tally.calls += 1
+        operands = (left, right, out.data_ptr(), 0, bias_at, 1.0, 0.0, self._stream_of(direct.device))
+        try:
+            direct.run(*operands)
+        except Exception as error:  # noqa: BLE001 - as above
+            context.recover(direct, error, *operands)
+        return out
+
+    @staticmethod
+    def _long_mm(context: TuningContext, key: Any, a: Any, b: Any, out: Any) -> Any:
+        kind = device_kind(a, b, out)
+        if kind is None:
+            return numpy_mm(a, b, out)
+        plans = context.plans
+        outcome = products.mm(context, kind, a, b, out)
+        remember(context, plans, key, outcome, (a, b) if out is None else (a, b, out))
+        return outcome.array
+
+    @staticmethod
+    def _long_linear(
+        context: TuningContext, key: Any, tensors: tuple[Any, ...], x: Any, weight: Any, bias: Any, out: Any
+    ) -> Any:
+        kind = device_kind(x, weight, bias, out)
+        if kind is None:
+            return NotImplemented
+        plans = context.plans
+        outcome = affine.linear(context, kind, x, weight, bias, out)
+        remember(context, plans, key, outcome, tensors)
+        return outcome.array
+
+
+@cache
+def torch_shortcut() -> TorchShortcut:
+    """Return the one shortcut."""
+    return TorchShortcut()
