@@ -59,9 +59,6 @@ class _DLManagedTensor(ctypes.Structure):
     _fields_ = (("tensor", _DLTensor), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
 
 
-_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
 def _function(name: str, result: Any, *arguments: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
@@ -76,16 +73,19 @@ _pointer_in_dying = _function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_
 _exported: dict[int, tuple[object, ...]] = {}
 
 
-@_Deleter
 def _give_back(address: int) -> None:
     _exported.pop(address, None)
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-def _capsule_ends(capsule: int) -> None:
+def _end_capsule(capsule: int) -> None:
     # A consumer renames the capsule it has taken; then it is the one to give back.
     if _is_unused(capsule, _NAME):
         _exported.pop(_pointer_in_dying(capsule, _NAME), None)
+
+
+# A consumer may call from a thread that holds no lock of Python's; the interpreter always holds it.
+_deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_give_back)
+_destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_end_capsule)
 
 
 def capsule_of(tensor: Tensor, owner: object) -> object:
@@ -106,10 +106,10 @@ def capsule_of(tensor: Tensor, owner: object) -> object:
         shape=shape,
         strides=strides if tensor.strides is not None else None,
     )
-    managed.deleter = ctypes.cast(_give_back, ctypes.c_void_p)
+    managed.deleter = ctypes.cast(_deleter, ctypes.c_void_p)
     address = ctypes.addressof(managed)
     _exported[address] = (managed, shape, strides, owner)
-    capsule: object = _new_capsule(address, _NAME, ctypes.cast(_capsule_ends, ctypes.c_void_p))
+    capsule: object = _new_capsule(address, _NAME, ctypes.cast(_destructor, ctypes.c_void_p))
     return capsule
 
 

@@ -21,8 +21,18 @@ def guard_of(*tensors: Any) -> Check:
     if len({id(tensor) for tensor in tensors}) == len(tensors):
         compiled = _compiled(tensors)
         if compiled is not None and compiled(*tensors) is True:
-            return compiled
+            # It looks at what tensors require, but not at whether gradients are recorded.
+            return _without_gradient(compiled) if any(tensor.requires_grad for tensor in tensors) else compiled
     return _compared(tensors)
+
+
+def _without_gradient(compiled: Check) -> Check:
+    grad_is_enabled = library("torch").is_grad_enabled
+
+    def check(*given: Any) -> bool:
+        return not grad_is_enabled() and compiled(*given)
+
+    return check
 
 
 def _compiled(tensors: tuple[Any, ...]) -> Check | None:

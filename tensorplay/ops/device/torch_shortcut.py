@@ -67,22 +67,18 @@ class TorchShortcut:
 
     def linear(self, context: TuningContext, x: Any, weight: Any, bias: Any, out: Any) -> Any:
         """Multiply by a transposed weight, and add a bias."""
+        key: Any = None
+        direct: Any = None
+        tensors: tuple[Any, ...] = (x, weight) if bias is None else (x, weight, bias)
         if out is None:
             try:
-                left, right = x.data_ptr(), weight.data_ptr()
-                if bias is None:
-                    bias_at, tensors = 0, (x, weight)
-                else:
-                    bias_at = bias.data_ptr()
-                    tensors = (x, weight, bias)
-                key: Any = ("linear", x.shape, weight.shape, bias is None, (left | right | bias_at) & 15)
-                direct: Any = context.plans.get(key)
+                left, right, bias_at = x.data_ptr(), weight.data_ptr(), 0 if bias is None else bias.data_ptr()
+                key = ("linear", x.shape, weight.shape, bias is None, (left | right | bias_at) & 15)
+                direct = context.plans.get(key)
                 while direct is not None and not direct.check(*tensors):
                     direct = direct.next
             except _UNUSUAL:
-                key, tensors, direct = None, (), None
-        else:
-            key, tensors, direct = None, (), None
+                key, direct = None, None
         if direct is None or (
             direct.tf32 is not None and (self._precision("cuda", "matmul") == "tf32") is not direct.tf32
         ):

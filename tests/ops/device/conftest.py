@@ -76,7 +76,7 @@ def _multiply(problem: GemmProblem, pointers: tuple[int, ...], alpha: Any, beta:
 
 def _at(pointer: int, layout: Layout, dtype: str) -> Array:
     item = np.dtype(dtype).itemsize
-    memory = np.frombuffer((ctypes.c_char * (layout.elements * item)).from_address(pointer), dtype)
+    memory = np.frombuffer(memoryview((ctypes.c_char * (layout.elements * item)).from_address(pointer)), dtype)
     steps = (layout.stride * item, layout.ld * item, item)
     stack = np.lib.stride_tricks.as_strided(memory, (layout.batch, layout.rows, layout.columns), steps)
     stack = stack.swapaxes(1, 2) if layout.transposed else stack
@@ -120,7 +120,8 @@ def _aligned(shape: tuple[int, ...], dtype: Any) -> Array:
     size = int(np.prod(shape)) * dtype.itemsize
     memory = np.full(size + 256, 0xFF, np.uint8)
     start = -memory.ctypes.data % 256
-    return memory[start : start + size].view(dtype).reshape(shape)
+    array: Array = memory[start : start + size].view(dtype).reshape(shape)
+    return array
 
 
 @pytest.fixture

@@ -60,8 +60,8 @@ def test_what_is_not_plain_is_in_the_signature(
 def test_tf32_and_a_wider_result_are_named() -> None:
     plain = (seen(zeros(3, 5)), seen(zeros(5, 4)), seen(zeros(3, 4)))
     assert signature_of(pose(*plain, alignment=16, tf32=True)).op == "GemmTunableOp_Tf32"
-    half = [view._replace(dtype="bfloat16") for view in plain[:2]]
-    problem = pose(*half, plain[2], alignment=16)
+    left, right = (view._replace(dtype="bfloat16") for view in plain[:2])
+    problem = pose(left, right, plain[2], alignment=16)
     assert signature_of(problem) == ("GemmTunableOp_BFloat16", "taN_m3_n4_k5_bias0_dev0_outFloat32")
 
 

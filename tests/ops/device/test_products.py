@@ -9,12 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import tensorplay
+import tensorplay as package
 from tensorplay.errors import OperandError, ShapeError
 from tensorplay.runtime.context import TuningContext
 
 Array = NDArray[Any]
 Put = Callable[..., Any]
+# The annotations promise NumPy; here it is whatever a device's arrays are.
+tensorplay: Any = package
 pytestmark = pytest.mark.usefixtures("context")
 BY_EXAMPLE = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

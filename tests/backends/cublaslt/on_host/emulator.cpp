@@ -68,20 +68,61 @@ static void over_blocks(const std::function<void()>& body)
     for (blockIdx = {0, 0, 0}; blockIdx.x < gridDim.x; ++blockIdx.x) body();
 }
 
+// The largest block of ours; its threads are kept from launch to launch, since starting them takes longest.
+static const unsigned crowd = 512;
+static pthread_barrier_t at_start, at_end;
+static std::vector<std::thread> threads;
+static std::function<void()> work;
+
+static void become(unsigned place)
+{
+    place_in_block = place;
+    threadIdx = {place % blockDim.x, place / blockDim.x, 0};
+}
+
+static void serve(unsigned place)
+{
+    for (;;) {
+        pthread_barrier_wait(&at_start);
+        if (!work) return;
+        if (place < blockDim.x * blockDim.y) {
+            become(place);
+            over_blocks([] { work(); __syncthreads(); });
+        }
+        pthread_barrier_wait(&at_end);
+    }
+}
+
+static void all_together(std::function<void()> body)
+{
+    if (threads.empty()) {
+        for (auto* barrier : {&at_start, &at_end}) pthread_barrier_init(barrier, nullptr, crowd + 1);
+        for (auto& warp : of_warp) pthread_barrier_init(&warp, nullptr, 32);
+        for (unsigned place = 0; place < crowd; ++place) threads.emplace_back(serve, place);
+    }
+    pthread_barrier_init(&of_block, nullptr, blockDim.x * blockDim.y);
+    work = body;
+    pthread_barrier_wait(&at_start);
+    pthread_barrier_wait(&at_end);
+}
+
+static void dismiss()
+{
+    if (threads.empty()) return;
+    work = nullptr;
+    pthread_barrier_wait(&at_start);
+    for (auto& thread : threads) thread.join();
+}
+
 static void launched(const std::function<void()>& body, bool together)
 {
-    const unsigned count = blockDim.x * blockDim.y;
-    const auto as = [](unsigned place) { place_in_block = place; threadIdx = {place % blockDim.x, place / blockDim.x, 0}; };
-    if (!together) {
-        over_blocks([&] { for (unsigned place = 0; place < count; ++place) { as(place); body(); } });
-        return;
-    }
-    pthread_barrier_init(&of_block, nullptr, count);
-    for (unsigned warp = 0; warp < count / 32; ++warp) pthread_barrier_init(&of_warp[warp], nullptr, 32);
-    std::vector<std::thread> threads;
-    for (unsigned place = 0; place < count; ++place)
-        threads.emplace_back([&, place] { as(place); over_blocks([&] { body(); __syncthreads(); }); });
-    for (auto& thread : threads) thread.join();
+    if (together) return all_together(body);
+    over_blocks([&] {
+        for (unsigned place = 0; place < blockDim.x * blockDim.y; ++place) {
+            become(place);
+            body();
+        }
+    });
 }
 
 struct Kernel {
@@ -144,5 +185,6 @@ int main(int, char** arguments)
         }
     }
     forget();
+    dismiss();
     return 0;
 }

@@ -125,6 +125,8 @@ def check_offers(backend: CublasLtBackend) -> None:
     assert ids(CandidateQuery(deterministic=True)) == {"id2", "id4"}
     assert ids(CandidateQuery(workspace_bytes=2 << 20)) == {"id2", "id3", "id4"}
     assert ids(CandidateQuery(), workspace_mib=0) == {"id2", "id4"}
+    half = {plan.kernel.split("_")[1] for plan in backend.candidates(posed("float16"), CandidateQuery())}
+    assert half == {"id2", "id3", "id4"}, "id6 rounds partial sums to the result's 16 bits"
     assert ids(CandidateQuery(sources=frozenset({"skinny"}))) == set()
     assert [plan.kernel.split("_")[1] for plan in backend.library_choices(posed("float32"))][:2] == ["id1", "id2"]
 
