@@ -36,6 +36,8 @@ def spread(low: float, middle: float, high: float) -> str:
     if middle <= 0:
         return MISSING
     share = (high - low) / 2 / middle
+    if share > 1:
+        return "±over 100%"
     return f"±{share:.1%}" if share < 0.0995 else f"±{share:.0%}"
 
 

@@ -171,7 +171,7 @@ def parse_results(text: str | bytes) -> ParsedResults:
             elif _is_comment(line):
                 comments.append(line)
             elif not _is_blank(line):
-                raise RecordError(f"starts neither with {OP_PREFIX} nor with {_VALIDATOR}")  # noqa: TRY301 - one exit
+                raise RecordError(f"starts neither with {OP_PREFIX!r} nor with {_VALIDATOR!r}")  # noqa: TRY301 - one exit
         except RecordError as error:
             bad_lines.append(_bad_line(number, raw, error))
     return ParsedResults(tuple(validators), entries, tuple(comments), tuple(bad_lines))

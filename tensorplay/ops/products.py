@@ -30,7 +30,7 @@ _ndarray = np.ndarray
 _matmul: Any = np.matmul
 
 
-def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:  # noqa: C901 - written out, see the module
+def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:  # noqa: C901, PLR0912 - written out, see the module
     """Multiply two matrices, with the kernel that was measured fastest for them when tuning is on.
 
     Parameters

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tensorplay.backends.base import Backend, Plan
-from tensorplay.gemm import DEFAULT, GemmProblem, Signature, signature_of
+from tensorplay.gemm import DEFAULT, GemmProblem, Signature, parse_signature, signature_of
 from tensorplay.measure.report import SelectionReport
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.device_results import DeviceResults
@@ -125,8 +125,10 @@ class TuningContext(Measuring):
         plans[key] = resolved
 
     def fixed(self, run: Any) -> Resolved:
-        """Return what runs a product that has no signature; `run` is what the library would run by itself."""
-        return Resolved(run, self._ledger.counters.tally(None, Reason.FIRST_CHOICE))
+        """Return what runs a product that has no signature, and count the call; `run` is the library's own way."""
+        tally = self._ledger.counters.tally(None, Reason.FIRST_CHOICE)
+        tally.calls += 1
+        return Resolved(run, tally)
 
     def recover(self, resolved: Resolved, error: Exception, *operands: object) -> Any:
         """Run the first choice for one call whose winner raised `error`, and treat the winner as stale.
@@ -163,8 +165,9 @@ class TuningContext(Measuring):
         """Return why a signature runs what it runs: its entry, the candidates, their times, and the margin.
 
         What a `SelectionReport` says (`verdict`, `candidates`, `confirmation`, ...) is None for a signature that
-        another process measured.
+        another process measured. `SignatureError` when op and params are no signature.
         """
+        parse_signature(op, params)
         signature = Signature(op, params)
         with self._state_lock:
             held = [(device, device.results.get(signature)) for device in self._devices.values()]

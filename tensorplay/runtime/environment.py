@@ -34,7 +34,9 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, SettingValue
         if parsed:
             values[setting.name] = next(iter(parsed.values()))
         kept = f"{setting.name} stays {shown(values.get(setting.name, setting.default))}"
-        problems += [SettingProblem(v, shown(ours[v]), f"allowed: {setting.allowed}; {kept}") for v in refused]
+        for variable in refused:
+            why = f"allowed: {setting.allowed}" if ours[variable] else "it is empty, unset it for the default"
+            problems.append(SettingProblem(variable, shown(ours[variable]), f"{why}; {kept}"))
         problems += [
             SettingProblem(variable, shown(ours[variable]), f"{setting.variable} wins; {kept}")
             for variable, value in parsed.items()

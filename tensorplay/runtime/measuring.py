@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from tensorplay.backends.base import Backend, Plan
 from tensorplay.database.record import Entry
+from tensorplay.errors import TensorPlayWarning
 from tensorplay.gemm import GemmProblem, Signature
 from tensorplay.locks import ForkSafeLock
 from tensorplay.measure.budget import Deadline
@@ -13,7 +14,7 @@ from tensorplay.runtime import listeners as events
 from tensorplay.runtime.archive import Archive
 from tensorplay.runtime.device_results import DeviceResults
 from tensorplay.runtime.ledger import Ledger
-from tensorplay.runtime.notice import logger
+from tensorplay.runtime.notice import logger, warn
 from tensorplay.runtime.rules import tuning_rules
 from tensorplay.runtime.tuner import Measurement, measure
 from tensorplay.typing import Clock
@@ -93,7 +94,7 @@ class Measuring(Archive):
             )
         except Exception as error:  # noqa: BLE001 - whatever a library raises must not leave the caller's GEMM
             self._ledger.give_up(signature, str(error))
-            logger.warning("%s %s could not be measured: %s", *signature, error)
+            warn(f"a product was not measured, the library's first choice runs: {error}", TensorPlayWarning)
             self.listeners.tell(events.TUNING_FAILED, op=signature.op, params=signature.params, reason=str(error))
             return None
         finally:

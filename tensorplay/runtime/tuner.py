@@ -69,11 +69,18 @@ def measure(
     ------
     LaunchError, MemoryError, OSError
         When the trial cannot be set up. Nothing was decided then.
+    MeasurementError
+        When the sources that were asked for offer nothing: the first choice alone is no result to keep.
     """
     signature = signature_of(problem)
     first = backend.first_choice(problem)
     with backend.open_trial(problem, rotating_bytes=rules.rotating_bytes) as trial:
         offered = [plan for plan in backend.candidates(problem, rules.query) if plan.kernel not in excluded]
+        if rules.query.sources is not None and not offered:
+            asked = ", ".join(sorted(rules.query.sources))
+            raise MeasurementError(
+                f"the sources {asked} offer no candidate here; those of this device are {', '.join(backend.sources)}"
+            )
         candidates, failed = _agreeing(trial, first, offered, rules)
         try:
             selection = choose(

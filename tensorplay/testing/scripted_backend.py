@@ -97,7 +97,8 @@ class ScriptedBackend(Backend):
 
     def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterable[Plan]:
         """Yield every available kernel but the first."""
-        del query
+        if query.sources is not None and self.name not in query.sources:
+            return []
         return [self._plan(problem, kernel) for kernel in list(self._scripts)[1:] if kernel not in self.unavailable]
 
     def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:

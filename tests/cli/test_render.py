@@ -61,7 +61,7 @@ def test_a_gain_a_spread_and_a_count_read_as_people_write_them() -> None:
         "±0.0%",
         "±3.1%",
         "±10%",
-        "±200%",
+        "±over 100%",
     ]
     assert spread(0.0, 0.0, 0.0) == "-"
     assert [count(number, "line") for number in (0, 1, 2)] == ["0 lines", "1 line", "2 lines"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tensorplay.errors import SignatureError, TensorPlayWarning
 from tensorplay.gemm import GemmProblem, signature_of
 from tensorplay.runtime.context import TuningContext
 from tensorplay.testing import ManualClock, ScriptedBackend, scripted_kernel
@@ -107,7 +108,8 @@ def test_a_measurement_that_fails_leaves_the_first_choice_and_is_not_tried_again
     context: TuningContext, call: Any, backend: ScriptedBackend, problem: GemmProblem, error: Exception
 ) -> None:
     backend.trial_error = error
-    call(context)
+    with pytest.warns(TensorPlayWarning, match="not measured, the library's first choice runs"):
+        call(context)
     call(context)
     assert backend.runs == [FIRST, FIRST]
     assert context.get_results() == []
@@ -115,11 +117,30 @@ def test_a_measurement_that_fails_leaves_the_first_choice_and_is_not_tried_again
     assert context.get_untuned() == [signature_of(problem)]
 
 
+def test_sources_that_offer_nothing_are_told_and_nothing_is_recorded(
+    context: TuningContext, call: Any, backend: ScriptedBackend
+) -> None:
+    with (
+        context.configure(sources="numpi"),
+        pytest.warns(TensorPlayWarning, match="numpi offer no candidate here; those of this device are scripted"),
+    ):
+        call(context)
+    assert context.get_results() == []
+    call(context)
+    assert [row[2] for row in context.get_results()] == [FAST]
+
+
+def test_explaining_what_is_no_signature_is_an_error_and_not_an_empty_answer(context: TuningContext) -> None:
+    with pytest.raises(SignatureError, match="nonsense"):
+        context.explain("GemmTunableOp_Float32", "nonsense")
+
+
 def test_a_failed_measurement_is_tried_again_after_a_setting_changed(
     context: TuningContext, call: Any, backend: ScriptedBackend
 ) -> None:
     backend.trial_error = MemoryError("no room")
-    call(context)
+    with pytest.warns(TensorPlayWarning, match="no room"):
+        call(context)
     backend.trial_error = None
     context.set_max_tuning_duration(10)
     call(context)

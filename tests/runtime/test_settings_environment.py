@@ -46,7 +46,8 @@ def assert_taken(setting: Setting, text: str, value: object) -> None:
 def assert_ignored(setting: Setting, text: str) -> None:
     settings, warned = made({setting.variable: text})
     assert len(warned) == 1
-    assert warned[0].startswith(f"{setting.variable}={text!r} is ignored: allowed: {setting.allowed}")
+    why = f"allowed: {setting.allowed}" if text else "it is empty, unset it for the default"
+    assert warned[0].startswith(f"{setting.variable}={text!r} is ignored: {why}")
     assert f"{setting.name} stays {setting.default!r}" in warned[0]
     assert settings.get(setting.name) == setting.default
     assert state_of(settings, setting.name).origin == "default"

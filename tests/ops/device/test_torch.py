@@ -248,7 +248,7 @@ def test_a_gradient_that_would_be_lost_is_refused(torch: Any) -> None:
         lambda: tensorplay.addmm(weight, a, a),
     ):
         with pytest.raises(OperandError, match=r"torch\.no_grad"):
-            call()
+            call()  # type: ignore[no-untyped-call]  # each is a lambda
 
 
 def test_tensors_without_one_dense_memory_are_refused(torch: Any) -> None:
