@@ -4,9 +4,9 @@ The products are `mm`, `addmm`, `linear`, `bmm` and `matmul`; `tensorplay.tunabl
 `tensorplay.cuda.tunable`) turns tuning on and off, bounds it, and shows what it found.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tensorplay.locks import imported
 from tensorplay.version import __version__
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ _SUBMODULES = frozenset({"cuda", "errors", "gemm", "testing", "tunable"})
 def __getattr__(name: str) -> object:
     """Import what is asked for, once: `import tensorplay` alone costs no more than it must."""
     if name in _PRODUCTS:
-        value = getattr(import_module("tensorplay.ops"), name)
+        value = getattr(imported("tensorplay.ops"), name)
     elif name in _SUBMODULES:
-        value = import_module(f"tensorplay.{name}")
+        value = imported(f"tensorplay.{name}")
     else:
         raise AttributeError(f"module 'tensorplay' has no attribute {name!r}")
     globals()[name] = value

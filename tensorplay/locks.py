@@ -1,58 +1,33 @@
-"""A lock that a forked child can go on using.
+"""A lock that an interrupt cannot leave held, that its own thread may take again, and that a forked child can use.
 
-Only the thread that forks lives on in the child. A plain lock that another thread held at that moment would stay
-locked there for ever, and the child's first product would wait for it.
+The three go together. Python runs signal handlers between any two of its instructions: an exception raised there,
+inside an `__enter__` that is written in Python, would leave the lock held for ever, and a handler that multiplies
+would wait for itself. And only the thread that forks lives on in the child, where a lock that another thread held
+would stay locked.
 """
 
 import os
-import threading
-from types import TracebackType
+from _thread import RLock
+from importlib import import_module
+from types import ModuleType
+from typing import Self
 from weakref import WeakSet
 
-__all__ = ["ForkSafeLock"]
+__all__ = ["ForkSafeLock", "imported"]
 
 
-class ForkSafeLock:
-    """Held in a `with` statement, by one thread at a time; opened in a forked child unless its own thread held it.
+class ForkSafeLock(RLock):  # type: ignore[misc]  # final to the type checker, a plain class to CPython
+    """Held in a `with` statement by one thread at a time, which may take it again.
 
-    Parameters
-    ----------
-    reentrant : bool
-        Whether the thread that holds it may take it again.
+    `__enter__` and `__exit__` are the interpreter's own: nothing interrupts them half-way. What a lock guards must
+    stay valid when a signal handler comes back to it on the same thread.
     """
 
-    __slots__ = ("__weakref__", "_depth", "_lock", "_owner", "_reentrant")
-
-    def __init__(self, *, reentrant: bool = False) -> None:
-        self._reentrant = reentrant
-        self._owner = 0
-        self._depth = 0
-        self._lock: threading.Lock | threading.RLock
-        self._open()
-        _all.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._owner = threading.get_ident()
-        self._depth += 1
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        # Cleared first: while another thread takes the lock, it must not look like ours.
-        self._depth -= 1
-        if self._depth == 0:
-            self._owner = 0
-        self._lock.release()
-
-    def _open(self) -> None:
-        self._lock = threading.RLock() if self._reentrant else threading.Lock()
-
-    def _open_in_child(self) -> None:
-        # The forking thread keeps its identity. Its `with` ends in the child too, and must find what it took.
-        if self._owner != threading.get_ident():
-            self._depth = 0
-            self._open()
+    def __new__(cls) -> Self:
+        """Make an open lock, and remember it for the children of forks."""
+        lock = super().__new__(cls)
+        _all.add(lock)
+        return lock
 
 
 _all: WeakSet[ForkSafeLock] = WeakSet()
@@ -60,7 +35,23 @@ _all: WeakSet[ForkSafeLock] = WeakSet()
 
 def _open_all_in_child() -> None:
     for lock in list(_all):
-        lock._open_in_child()
+        # What the forking thread itself holds, it gives back in the child too. As `threading` does with its own.
+        if not lock._is_owned():  # type: ignore[attr-defined]
+            lock._at_fork_reinit()  # type: ignore[attr-defined]
+
+
+_importing = ForkSafeLock()
+
+
+def imported(name: str) -> ModuleType:
+    """Return a module, imported if need be, while no other thread forks.
+
+    A module that another thread is importing when a process forks can never be imported in the child: nobody is
+    there to finish it. So whatever is imported in the middle of a product is imported here.
+    """
+    with _importing:
+        return import_module(name)
 
 
 os.register_at_fork(after_in_child=_open_all_in_child)
+os.register_at_fork(before=_importing.acquire, after_in_parent=_importing.release, after_in_child=_importing.release)

@@ -2,13 +2,12 @@
 
 import os
 from functools import cache
-from importlib import import_module
-from threading import Lock
 
 from tensorplay.backends.base import Backend
 from tensorplay.backends.presence import is_cuda_present
 from tensorplay.errors import TensorPlayError
 from tensorplay.gemm.problem import CPU
+from tensorplay.locks import ForkSafeLock, imported
 
 __all__ = ["NAMES", "backend", "backend_of", "default_backend"]
 
@@ -22,7 +21,7 @@ NAMES = tuple(_PATHS)
 """Names that `backend` knows."""
 
 _made: dict[str, Backend] = {}
-_lock = Lock()
+_lock = ForkSafeLock()
 
 
 def backend(name: str) -> Backend:
@@ -41,7 +40,8 @@ def backend(name: str) -> Backend:
     with _lock:
         if name not in _made:
             module, maker = _PATHS[name]
-            _made[name] = getattr(import_module(module), maker)()
+            # A signal handler may have made it while this thread imported.
+            _made.setdefault(name, getattr(imported(module), maker)())
         return _made[name]
 
 
@@ -78,15 +78,5 @@ def _why_no_cuda() -> str | None:
 
 @cache
 def _reason() -> str | None:
-    reason: str | None = import_module("tensorplay.backends.cublaslt.library").available()
+    reason: str | None = imported("tensorplay.backends.cublaslt.library").available()
     return reason
-
-
-def _renew_lock() -> None:
-    """Replace the lock in a forked child, where the thread that may have held it does not exist."""
-    global _lock  # noqa: PLW0603 - a lock cannot be made free by another thread than its holder's
-    _lock = Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)

@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from tensorplay.database.line_file import read_settled
 from tensorplay.gemm.dtype import DTYPES
 from tensorplay.gemm.problem import LARGEST_SIZE
 
@@ -69,7 +69,7 @@ def read_shapes(path: str) -> list[BenchShape]:
         When it cannot be read.
     """
     try:
-        document = json.loads(Path(path).read_bytes())
+        document = json.loads(read_settled(path)[0])
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path!r} is no JSON: {error}") from None
     rows = document.get("shapes") if isinstance(document, dict) else document

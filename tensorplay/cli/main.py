@@ -1,5 +1,7 @@
 """The command `tensorplay`: its version, and the commands below it."""
 
+import contextlib
+import os
 import sys
 from io import TextIOWrapper
 from typing import Any
@@ -8,7 +10,7 @@ import click
 
 from tensorplay.cli.bench import bench
 from tensorplay.cli.doctor import doctor
-from tensorplay.cli.exit_code import INTERRUPTED
+from tensorplay.cli.exit_code import FAILED, INTERRUPTED
 from tensorplay.cli.show import show
 from tensorplay.version import __version__
 
@@ -21,10 +23,25 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:  # what a command returns, which nobody reads
         """Run the command that was asked for."""
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            # A full disk under a redirected output, say: what it would have said last, in one line.
+            _abandon_output()
+            click.echo(f"tensorplay: {error}", err=True)
+            ctx.exit(FAILED)
+        return result
+
+
+def _abandon_output() -> None:
+    """Send the rest to nowhere, so that the interpreter's last flush does not fail once more."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(
@@ -35,6 +52,8 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="tensorplay", message="%(prog)s %(version)s")
 def main() -> None:
     """Measure the kernels of each matrix product once, and replay the winner ever after."""
+    if sys.stdout is None:  # closed by the caller, as `>&-` does
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for the life of the process
     # A file may hold what the terminal's encoding has no letters for: an escape says more than a traceback.
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

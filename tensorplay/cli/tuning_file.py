@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from tensorplay.database.csv_text import BadLine, parse_results, parse_untuned
+from tensorplay.database.line_file import read_settled
 from tensorplay.database.record import Entry, Validator
 from tensorplay.gemm import Signature
 
@@ -55,7 +55,7 @@ class TuningFile:
 def read_tuning_file(path: str) -> TuningFile:
     """Return what the file says; `OSError` when it cannot be read."""
     try:
-        data = Path(path).read_bytes()
+        data, _ = read_settled(path)
     except ValueError as error:
         raise OSError(f"not a file name: {error}") from None
     return parse_tuning_file(path, data)

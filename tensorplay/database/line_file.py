@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from tensorplay.database.filename import rejected_name
+from tensorplay.locks import imported
 
 __all__ = ["LOCK_WAIT_S", "LineFile", "keep_rejected", "open_locked", "read_settled", "replace_file", "resolved"]
 
@@ -141,15 +142,15 @@ def open_locked(path: str, wait_s: float) -> Iterator[LineFile]:
 @contextlib.contextmanager
 def _locked(path: str, wait_s: float) -> Iterator[None]:
     # Imported here: it brings asyncio with it, and most processes never write.
-    from filelock import FileLock, Timeout  # noqa: PLC0415 - see above
+    filelock = imported("filelock")
 
     folder = Path(path).parent
     if not folder.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it or name another file", str(folder))
-    lock = FileLock(f"{path}.lock")
+    lock = filelock.FileLock(f"{path}.lock")
     try:
         lock.acquire(timeout=wait_s, poll_interval=_POLL_S)
-    except Timeout:
+    except filelock.Timeout:
         message = f"another process has held the lock for {wait_s} seconds"
         raise TimeoutError(errno.ETIMEDOUT, message, f"{path}.lock") from None
     except RuntimeError as error:

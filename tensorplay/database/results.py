@@ -1,13 +1,11 @@
 """The results in memory: what every thread reads and any thread may add to."""
 
-import os
-import threading
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from weakref import WeakSet
 
 from tensorplay.database.record import Entry
 from tensorplay.gemm import Signature
+from tensorplay.locks import ForkSafeLock
 
 __all__ = ["Results"]
 
@@ -22,9 +20,8 @@ class Results:
     def __init__(self) -> None:
         # By op, then params: 100,000 winners need no key object each.
         self._by_op: dict[str, dict[str, Entry]] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._revision = 0
-        _live.add(self)
 
     @property
     def revision(self) -> int:
@@ -90,15 +87,3 @@ class Results:
 
     def __len__(self) -> int:
         return sum(map(len, tuple(self._by_op.values())))
-
-
-_live: WeakSet[Results] = WeakSet()
-
-
-def _unlock_in_child() -> None:
-    # The thread that held a lock while another forked does not exist in the child, and would never release it.
-    for results in _live:
-        results._lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_unlock_in_child)

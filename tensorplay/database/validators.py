@@ -8,6 +8,8 @@ from tensorplay.database.record import Validator
 
 __all__ = ["ValidatorMismatch", "compare", "digest"]
 
+_LONGEST_SHOWN, _MOST_SHOWN = 200, 3
+
 
 class ValidatorMismatch(NamedTuple):
     """One validator that differs.
@@ -27,8 +29,20 @@ class ValidatorMismatch(NamedTuple):
     found: tuple[str, ...]
 
     def __str__(self) -> str:
-        expected = "nothing" if self.expected is None else repr(self.expected)
-        return f"{self.name}: expected {expected}, found {' and '.join(map(repr, self.found)) or 'nothing'}"
+        expected = "nothing" if self.expected is None else _shown(self.expected)
+        shown = [_shown(value) for value in self.found[:_MOST_SHOWN]]
+        more = len(self.found) - len(shown)
+        found = " and ".join([*shown, f"{more} more"] if more else shown) or "nothing"
+        return f"{_shortened(self.name)}: expected {expected}, found {found}"
+
+
+def _shown(value: str) -> str:
+    return repr(_shortened(value))
+
+
+def _shortened(text: str) -> str:
+    """Return the beginning of what a foreign file says: it may say a megabyte."""
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
 
 
 def digest(validators: Sequence[Validator]) -> str:

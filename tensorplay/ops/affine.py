@@ -7,7 +7,6 @@ on a device is added by the product's own kernel: `ops.device`.
 # What `route` returns is of whatever kind the operands are.
 # mypy: disable-error-code="no-any-return"
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -118,7 +117,7 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, ou
     added = None if bias is None else np.asanyarray(bias)
     if added is not None and added.shape != (outputs,):
         raise ShapeError(f"linear: bias is {added.shape}; weight {weight.shape} asks for ({outputs},)")
-    if not _is_plain(x, weight, added, out, 1, 1) or 0 in result:
+    if not _is_plain(x, weight, added, out, 1, 1) or 0 in (*result, inputs):
         product = np.matmul(x, weight.T)
         return _as_numpy(product, added, 1, out)
     # A view of `out` when its rows allow one; else the result is copied there at the end.
@@ -141,11 +140,16 @@ def _product(name: str, a: Array, b: Array, out: Out, *, bias: bool = False, acc
 
 
 def _is_plain(a: Array, b: Array, c: Array | None, out: Out, alpha: object, beta: object) -> bool:
-    """Return whether everything is an ndarray of one inexact type, and the factors are real numbers."""
+    """Return whether everything is an ndarray of one inexact type, and the factors leave that type as it is."""
     arrays = [array for array in (a, b, c, out) if array is not None]
-    if not (isinstance(alpha, Real) and isinstance(beta, Real)):
+    if not (_is_weak(alpha, a) and _is_weak(beta, a)):
         return False
     return all(type(array) is np.ndarray and array.dtype == a.dtype for array in arrays) and a.dtype.kind in "fcV"
+
+
+def _is_weak(factor: object, array: Array) -> bool:
+    """Return whether NumPy multiplies `array` by `factor` in the array's own type."""
+    return type(factor) in (int, float, bool) or (isinstance(factor, np.generic) and factor.dtype == array.dtype)
 
 
 def _as_numpy(product: Array, c: Array | None, beta: Any, out: Out) -> Array:

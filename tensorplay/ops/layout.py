@@ -63,14 +63,19 @@ def batch_problem(left: NDArray[Any], right: NDArray[Any], out: NDArray[Any] | N
     if single is None:
         return None
     strides: list[int | None] = []
-    for operand in (left, right, out):
+    for operand, rows, ld in (
+        (left, single.k if single.transpose_left else single.m, single.ld_left or single.left_columns),
+        (right, single.n if single.transpose_right else single.k, single.ld_right or single.right_columns),
+        (out, single.m, single.ld_out or single.n),
+    ):
         if operand is None:
             strides.append(None)
             continue
         step, rest = divmod(operand.strides[0], operand.itemsize)
         if rest or step < 0:
             return None
-        strides.append(None if step == operand.shape[1] * operand.shape[2] else step)
+        # Dense means that one stored matrix, padding included, ends where the next begins.
+        strides.append(None if step == rows * ld else step)
     return GemmProblem(
         dtype=single.dtype,
         m=single.m,

@@ -72,10 +72,10 @@ def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:  # noqa: C901, 
         elif out is None:
             dtype = a.dtype
             if dtype is b.dtype:
-                try:
-                    resolved = context.plans[dtype, a.shape, a.strides, b.shape, b.strides]
-                except KeyError:
-                    return _first_mm(context, (dtype, a.shape, a.strides, b.shape, b.strides), a, b, None)
+                key: tuple[object, ...] = (dtype, a.shape, a.strides, b.shape, b.strides)
+                resolved = context.plans.get(key)
+                if resolved is None:
+                    return _first_mm(context, key, a, b, None)
                 resolved.tally.calls += 1
                 try:
                     return resolved.run(a, b, None)
@@ -84,10 +84,12 @@ def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:  # noqa: C901, 
         elif type(out) is _ndarray:
             dtype = a.dtype
             if dtype is b.dtype and dtype is out.dtype:
-                try:
-                    resolved = context.plans[dtype, a.shape, a.strides, b.shape, b.strides, out.shape, out.strides]
-                except KeyError:
+                if a.flags.c_contiguous and b.flags.c_contiguous and out.flags.c_contiguous:
+                    key = (dtype, a.shape, b.shape, out.shape)
+                else:
                     key = (dtype, a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
+                resolved = context.plans.get(key)
+                if resolved is None:
                     return _first_mm(context, key, a, b, out)
                 resolved.tally.calls += 1
                 try:

@@ -41,7 +41,7 @@ class Archive(Switches):
         self._backends = dict(backends)
         self._devices: dict[str, DeviceResults] = {}
         self._untuned_logs: dict[str, UntunedLog] = {}
-        self._state_lock = ForkSafeLock(reentrant=True)
+        self._state_lock = ForkSafeLock()
         # The name that `set_filename` was told to insert ordinals into; names from the environment always are.
         self._name_with_ordinal: str | None = None
         self._write_on_exit = True
@@ -202,7 +202,13 @@ class Archive(Switches):
             device.redirect(self._absolute(self._results_name(device.device)))
 
     def _absolute(self, name: str | os.PathLike[str]) -> str:
-        return str(self._directory / name)
+        """Return the path that a name means now, however often the process changes its folder later."""
+        path = self._directory / name
+        try:
+            return str(path.absolute())
+        except OSError:
+            # The working directory is gone; writing says so, as for any folder that is not there.
+            return str(Path(os.sep, "the working directory does not exist any more", path))
 
     def _log_untuned(self, signature: Signature, device: str) -> None:
         """Write a signature to the untuned file, once."""

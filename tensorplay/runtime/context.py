@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from tensorplay.backends.base import Backend, Plan
+from tensorplay.errors import OperandError
 from tensorplay.gemm import DEFAULT, GemmProblem, Signature, parse_signature, signature_of
 from tensorplay.measure.report import SelectionReport
 from tensorplay.runtime import listeners as events
@@ -75,10 +76,13 @@ class TuningContext(Measuring):
     def resolve(self, problem: GemmProblem, backend: Backend, stream: int | None = None) -> Resolved:
         """Return what runs `problem` now, by the decision table, and count the call; measures when the table says so.
 
-        Raises nothing that tuning caused: where anything fails, the first choice is returned.
+        Raises nothing that tuning caused, `OperandError` where nothing can run these operands: where anything else
+        fails, the first choice is returned.
         """
         try:
             return self._resolve(problem, backend, stream)
+        except OperandError:
+            raise
         except Exception:  # noqa: BLE001 - whatever it is, it must not leave the caller's GEMM
             logger.exception("the tuned choice for %s could not be found; the first choice runs", problem)
             return self._settle(backend.first_choice(problem), None, Reason.FIRST_CHOICE)

@@ -9,6 +9,10 @@ from tensorplay.runtime.resolution import Reason
 __all__ = ["Counters", "Tally"]
 
 
+# Beyond that, calls are counted by reason alone: a workload whose shapes never repeat must not grow for ever.
+MOST_TALLIES = 1 << 16
+
+
 class Tally:
     """Calls of one signature for one reason.
 
@@ -33,6 +37,8 @@ class Counters:
     def tally(self, signature: Signature | None, reason: Reason) -> Tally:
         """Return the tally of a signature and reason; None stands for all products that have no signature."""
         with self._lock:
+            if len(self._tallies) >= MOST_TALLIES:
+                signature = None
             return self._tallies.setdefault((signature, reason), Tally())
 
     def count(self, reason: Reason) -> None:

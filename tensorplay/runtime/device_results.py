@@ -1,5 +1,6 @@
 """The winners of one device: in memory for every call, and on disk as soon as they are recorded."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 
 from tensorplay.database.record import Entry, Validator
@@ -10,11 +11,14 @@ from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
 from tensorplay.runtime.listeners import FILE, Listeners
 from tensorplay.runtime.notice import warn
+from tensorplay.typing import Clock
 
 __all__ = ["DeviceResults"]
 
 # A product waits no longer for other writers; what it could not write then is written later, at exit at the latest.
 GEMM_LOCK_WAIT_S = 2.0
+# After a wait in vain products do not wait again so soon: a holder that is stuck would cost each of them as much.
+BACK_OFF_S = 30.0
 
 
 class DeviceResults:
@@ -24,14 +28,23 @@ class DeviceResults:
     written until the next write succeeds. Safe in any number of threads.
     """
 
-    def __init__(self, device: str, validators: Sequence[Validator], path: str, listeners: Listeners) -> None:
+    def __init__(
+        self,
+        device: str,
+        validators: Sequence[Validator],
+        path: str,
+        listeners: Listeners,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self.device = device
         self.validators = tuple(validators)
         self.results = Results()
         self.origins: dict[Signature, str] = {}
         self._listeners = listeners
-        self._lock = ForkSafeLock(reentrant=True)
+        self._lock = ForkSafeLock()
         self._pending: dict[Signature, Entry] = {}
+        self._clock = clock
+        self._not_before = clock()
         self._path = path
         self._store = self._store_of(path)
         self._loaded = False
@@ -73,7 +86,8 @@ class DeviceResults:
         """Keep a winner, and append it to the file."""
         with self._lock:
             self._keep(entry, origin)
-            self._write(self._append_pending)
+            if self._clock() >= self._not_before:
+                self._write(self._append_pending)
 
     def replace(self, entry: Entry, origin: str) -> None:
         """Keep a winner in place of a stale one, and rewrite the file without the stale line."""
@@ -112,12 +126,16 @@ class DeviceResults:
     def _append_pending(self) -> None:
         for signature, entry in list(self._pending.items()):
             self._store.append(entry)
-            del self._pending[signature]
+            # A signal handler on this thread may have written it, or a newer one, meanwhile.
+            if self._pending.get(signature) is entry:
+                del self._pending[signature]
 
     def _write(self, action: Callable[[], None], *, clear: bool = False) -> bool:
         try:
             action()
         except OSError as error:
+            if isinstance(error, TimeoutError):
+                self._not_before = self._clock() + BACK_OFF_S
             if not self._warned_of_write:
                 self._warned_of_write = True
                 warn(
@@ -127,6 +145,7 @@ class DeviceResults:
             self._listeners.tell(FILE, action="write failed", path=self._path, error=str(error))
             return False
         self._warned_of_write = False
+        self._not_before = self._clock()
         if clear:
             self._pending.clear()
         self._listeners.tell(FILE, action="written", path=self._store.target)

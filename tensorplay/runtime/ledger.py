@@ -13,6 +13,8 @@ __all__ = ["Ledger"]
 
 # Reports are evidence for people; a workload whose shapes never repeat keeps the newest.
 MOST_REPORTS = 4096
+# Beyond that, what is untuned is still logged to the file, but neither counted nor listed.
+MOST_UNTUNED = 1 << 16
 
 
 class Ledger:
@@ -50,8 +52,9 @@ class Ledger:
     def note_untuned(self, signature: Signature) -> None:
         """Remember that a signature ran without a winner."""
         with self._lock:
-            new = signature not in self._untuned
-            self._untuned[signature] = None
+            new = signature not in self._untuned and len(self._untuned) < MOST_UNTUNED
+            if new:
+                self._untuned[signature] = None
         if new:
             self._count(Reason.UNTUNED, events.UNTUNED, signature)
 

@@ -46,7 +46,7 @@ class Measuring(Archive):
         self._clock = clock
         self._spent_seconds = 0.0
         # Two measurements at once would disturb each other; a waiting thread then finds the winner recorded.
-        self._measuring = ForkSafeLock(reentrant=True)
+        self._measuring = ForkSafeLock()
 
     def _measure(
         self, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend

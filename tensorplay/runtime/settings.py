@@ -89,9 +89,7 @@ class Settings:
             for setting in SETTINGS
         }
         # Plain attributes are the cheapest to read, and hot code reads them; `__setattr__` is for everyone else.
-        vars(self).update(
-            _lock=ForkSafeLock(reentrant=True), _layers=layers, _problems=tuple(problems), _listeners=Listeners()
-        )
+        vars(self).update(_lock=ForkSafeLock(), _layers=layers, _problems=tuple(problems), _listeners=Listeners())
         for name in layers:
             self._expose(name)
         for problem in problems:

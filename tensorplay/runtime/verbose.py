@@ -57,7 +57,7 @@ class VerboseLog:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         # Reentrant, since a signal handler may multiply while this thread writes.
-        self._lock = ForkSafeLock(reentrant=True)
+        self._lock = ForkSafeLock()
         self._file: io.FileIO | None = None
         self._file_name: str | None = None
 

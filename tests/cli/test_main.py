@@ -1,4 +1,5 @@
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -53,17 +54,45 @@ def test_an_unknown_command_is_a_usage_error() -> None:
 
 
 def test_ctrl_c_ends_a_command_with_130_and_no_traceback(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with subprocess.Popen([*COMMAND, "show", str(pipe)], stderr=subprocess.PIPE, text=True) as process:
-        # Opening for writing succeeds once the command waits for what is written.
-        writing = os.open(pipe, os.O_WRONLY)
-        time.sleep(0.1)
+    path = tmp_path / "results.csv"
+    line = "GemmTunableOp_Float32,taN_m{}_n8_k8_bias0_devcpu,Default,0.5\n"
+    path.write_text("".join(line.format(m) for m in range(1, 300_000)))
+    with subprocess.Popen([*COMMAND, "show", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        time.sleep(1.5)
         process.send_signal(signal.SIGINT)
         _, complaint = process.communicate()
-        os.close(writing)
     assert process.returncode == 130
-    assert complaint == "interrupted\n"
+    assert complaint == b"interrupted\n"
+
+
+def test_what_is_no_regular_file_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for arguments in (["show", str(pipe)], ["show", "/dev/zero"], ["bench", "--shapes", str(pipe)]):
+        done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode != 0
+        assert "not a regular file" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_an_output_that_cannot_be_written_is_one_line_and_exit_1(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("GemmTunableOp_Float32,taN_m8_n8_k8_bias0_devcpu,Default,0.5\n")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "show", str(path)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "No space left" in done.stderr
+
+
+def test_a_closed_output_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("GemmTunableOp_Float32,taN_m8_n8_k8_bias0_devcpu,Default,0.5\n")
+    command = " ".join(map(shlex.quote, [*COMMAND, "show", str(path)]))
+    done = subprocess.run(["/bin/sh", "-c", f"{command} >&-"], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_reader_that_stops_early_is_no_error_to_tell_about(tmp_path: Path) -> None:

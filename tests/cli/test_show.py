@@ -170,7 +170,7 @@ def test_the_exit_code_is_1_when_a_file_cannot_be_read_and_the_others_are_shown(
     result = run(str(tmp_path / "missing.csv"), str(tmp_path), results)
     assert result.exit_code == 1
     assert "missing.csv cannot be read: No such file" in result.stderr
-    assert f"{tmp_path} cannot be read: Is a directory" in result.stderr
+    assert f"{tmp_path} cannot be read: not a regular file" in result.stderr
     assert "3 winners" in result.stdout
     files = json.loads(run("--json", str(tmp_path / "missing.csv"), results).stdout)["files"]
     assert files[0] == {"path": str(tmp_path / "missing.csv"), "error": "No such file or directory"}

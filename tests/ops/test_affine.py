@@ -1,5 +1,6 @@
 """`addmm` and `linear` add what they say, in place where they may, as NumPy would where no plan fits."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -129,3 +130,17 @@ class TestLinear:
         with pytest.raises(ShapeError) as caught:
             tensorplay.linear(random(*x), random(*weight), None if bias is None else random(*bias))
         assert str(weight) in str(caught.value)
+
+
+def test_linear_without_inputs_is_the_bias() -> None:
+    close(tensorplay.linear(random(8, 0), random(6, 0)), np.zeros((8, 6), np.float32))
+    close(tensorplay.linear(random(2, 4, 0), random(6, 0), random(6)), np.zeros((2, 4, 6), np.float32) + random(6))
+
+
+@pytest.mark.parametrize("factor", [Fraction(1, 3), np.float64(2), np.float32(2), 2, 2.5, True, np.array(2.0)])
+def test_a_factor_of_any_type_promotes_as_in_numpy(factor: Any) -> None:
+    c, a, b = random(4, 6, seed=3), random(4, 5), random(5, 6)
+    expected = c + factor * (a @ b)
+    found = tensorplay.addmm(c, a, b, alpha=factor)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)

@@ -106,6 +106,12 @@ class TestBatches:
         assert problem is not None
         assert signature_of(problem).params == "taN_m2_n4_k3_bias0_devcpu_batch5"
 
+    def test_a_stack_that_interleaves_its_matrices_says_its_step(self) -> None:
+        stack = np.arange(24, dtype=np.float32).reshape(2, 2, 6)[..., :3].swapaxes(0, 1)
+        problem = batch_problem(stack, ones(2, 3, 4), None)
+        assert problem is not None
+        assert (problem.ld_left, problem.stride_left) == (12, 6)
+
     def test_a_shared_operand_has_stride_zero(self) -> None:
         problem = batch_problem(ones(5, 2, 3), np.broadcast_to(ones(3, 4), (5, 3, 4)), None)
         assert problem is not None

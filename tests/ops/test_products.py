@@ -252,3 +252,9 @@ def test_a_data_type_that_is_equal_but_another_object_is_tuned_too(tuning: Tunin
     for _ in range(3):
         close(tensorplay.mm(a, random(2, 2)), np.asarray(a, np.float32) @ random(2, 2))
     assert tuning.stats()["measured"] == 1
+
+
+def test_an_error_of_the_first_call_does_not_speak_of_the_look_up() -> None:
+    with pytest.raises(ShapeError) as caught:
+        tensorplay.mm(random(2, 3), random(4, 5))
+    assert not isinstance(caught.value.__context__, KeyError)

@@ -219,3 +219,55 @@ def test_a_lock_that_somebody_holds_delays_a_product_and_loses_nothing(
         call(context)
     context.close()
     assert FAST in (tmp_path / "tunableop_results0.csv").read_text()
+
+
+def test_after_a_wait_in_vain_products_do_not_wait_again_so_soon(
+    context: TuningContext, call: Any, tmp_path: Path, problem: GemmProblem
+) -> None:
+    with FileLock(tmp_path / "tunableop_results0.csv.lock"):
+        with pytest.warns(ResultsFileWarning, match="cannot write"):
+            call(context)
+        device = context._devices["0"]
+        kept = device._not_before
+        context.override("GemmTunableOp_Float32", "taN_m9_n9_k9_bias0_dev0", SLOW)
+        assert device._not_before == kept
+    context.close()
+    text = (tmp_path / "tunableop_results0.csv").read_text()
+    assert FAST in text
+    assert SLOW in text
+
+
+def test_a_relative_name_means_one_file_however_often_the_process_changes_its_folder(
+    make_context: Any, call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: GemmProblem
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    context = TuningContext(environ=ON, backends={"0": (backend := ScriptedBackend({FIRST: 1.0, FAST: 0.5}))})
+    monkeypatch.chdir(here)
+    context.set_filename("rel.csv")
+    call(context, on=backend)
+    monkeypatch.chdir(there)
+    assert context.read_file()
+    assert context.write_file()
+    assert list(there.iterdir()) == []
+    context.set_filename("")
+    context.set_filename("rel.csv")
+    context.override(*signature_of(problem), FIRST)
+    assert FIRST in (there / "rel.csv").read_text()
+
+
+def test_a_working_directory_that_is_gone_stops_no_product(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    backend = ScriptedBackend({FIRST: 1.0, FAST: 0.5})
+    context = TuningContext(environ=ON, backends={"0": backend})
+    with pytest.warns(ResultsFileWarning, match="does not exist any more"):
+        call(context, on=backend)
+    call(context, on=backend)
+    assert backend.runs == [FAST, FAST]
+    context.set_filename("x.csv")

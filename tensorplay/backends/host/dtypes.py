@@ -1,7 +1,6 @@
 """The NumPy types of the products that the host tunes, and how BLAS calls them."""
 
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import DType
+from tensorplay.locks import imported
 
 __all__ = ["BLAS_LETTERS", "is_half", "numpy_dtype", "result_dtype"]
 
@@ -38,7 +38,7 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
         raise KernelUnavailableError(f"the host multiplies no {dtype.name}")
     if find_spec("ml_dtypes") is None:
         raise KernelUnavailableError("bfloat16 on the host needs ml_dtypes, which is not installed")
-    bfloat16: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
+    bfloat16: np.dtype[Any] = np.dtype(imported("ml_dtypes").bfloat16)
     return bfloat16
 
 

@@ -8,13 +8,13 @@ import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tensorplay.backends.host.machine import usable_cpus
+from tensorplay.locks import imported
 
 __all__ = ["Blas", "blas_behind", "current_threads", "numpy_blas", "thread_limit"]
 
@@ -79,7 +79,7 @@ def blas_behind(extension: str) -> Blas | None:
     path = _file_behind(extension)
     if path is None:
         return None
-    for library in import_module("threadpoolctl").threadpool_info():
+    for library in imported("threadpoolctl").threadpool_info():
         if library["user_api"] == "blas" and _is_same_file(Path(library["filepath"]), path):
             return Blas(
                 name=str(library["internal_api"]),
@@ -113,7 +113,7 @@ def current_threads() -> Callable[[], int] | None:
 
 def _numpy_extension() -> str:
     package = "numpy._core" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core"
-    return str(import_module(f"{package}._multiarray_umath").__file__)
+    return str(imported(f"{package}._multiarray_umath").__file__)
 
 
 def _file_behind(extension: str) -> Path | None:

@@ -3,7 +3,6 @@
 import ctypes
 import sys
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 from tensorplay.backends.host.direct_gemm import direct_multiply
@@ -12,6 +11,7 @@ from tensorplay.backends.host.kernel import Array, Kernel, guarded
 from tensorplay.backends.host.threaded_kernels import check_threads, within_limit
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import GemmProblem
+from tensorplay.locks import imported
 
 __all__ = ["has_mkl", "mkl_kernel"]
 
@@ -48,7 +48,7 @@ def mkl_kernel(problem: GemmProblem, threads: int) -> Kernel:
 
 @cache
 def _mkl_file() -> Path | None:
-    metadata = import_module("importlib.metadata")  # takes longer to import than all of the host backend
+    metadata = imported("importlib.metadata")  # takes longer to import than all of the host backend
     try:
         files = metadata.files("mkl") or []
     except metadata.PackageNotFoundError:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.random  # NumPy itself imports it late, which a fork could cut in two
 from numpy.typing import NDArray
 
 from tensorplay.backends.host.dtypes import numpy_dtype

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from threading import Lock
 
 from tensorplay.backends.host.fortran_blas import FortranBlas, fortran_blas
 from tensorplay.backends.host.library import Blas
 from tensorplay.errors import KernelUnavailableError
+from tensorplay.locks import ForkSafeLock
 
 __all__ = ["private_blas"]
 
@@ -32,7 +32,7 @@ _MODE = getattr(os, "RTLD_NOW", 0) | getattr(os, "RTLD_DEEPBIND", 0)
 
 _serial = count()
 _images: dict[tuple[Path, int], FortranBlas] = {}
-_lock = Lock()
+_lock = ForkSafeLock()
 
 
 def private_blas(blas: Blas, threads: int) -> FortranBlas:
@@ -131,13 +131,3 @@ def _is_separate(image: FortranBlas, path: Path) -> bool:
 
 def _address(library: ctypes.CDLL, name: str) -> int | None:
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-
-
-def _renew_lock() -> None:
-    """Replace the lock in a forked child, where the thread that may have held it does not exist."""
-    global _lock  # noqa: PLW0603 - a lock cannot be made free by another thread than its holder's
-    _lock = Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)

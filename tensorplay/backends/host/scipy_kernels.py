@@ -1,7 +1,6 @@
 """SciPy's BLAS: through its own wrappers where that starts no threads, else by private instances."""
 
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -11,6 +10,7 @@ from tensorplay.backends.host.library import Blas, blas_behind, numpy_blas
 from tensorplay.backends.host.threaded_kernels import threaded_kernel
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import GemmProblem
+from tensorplay.locks import imported
 
 __all__ = ["has_scipy", "scipy_kernel", "scipy_threaded_kernel"]
 
@@ -94,10 +94,10 @@ def _is_numpys(blas: Blas) -> bool:
 def _blas_module() -> Any:
     if not has_scipy():
         raise KernelUnavailableError("SciPy is not installed")
-    return import_module("scipy.linalg.blas")
+    return imported("scipy.linalg.blas")
 
 
 @cache
 def _scipy_blas() -> Blas | None:
     _blas_module()
-    return blas_behind(str(import_module("scipy.linalg._fblas").__file__))
+    return blas_behind(str(imported("scipy.linalg._fblas").__file__))

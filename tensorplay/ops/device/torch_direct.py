@@ -12,7 +12,7 @@ from tensorplay.runtime.resolved import Resolved
 
 __all__ = ["Direct", "remember"]
 
-# Tensors of the same shapes that differ otherwise; the least recently met is forgotten.
+# Tensors of the same sizes that differ otherwise; the least recently met is forgotten.
 _LONGEST_CHAIN = 8
 
 
@@ -33,7 +33,7 @@ class Direct(Resolved):
     left_bytes, right_bytes, out_bytes : int
         From the first byte of each operand to its last, to know an overlap by.
     next : Direct or None
-        What else there is for the same shapes.
+        What else there is for tensors of the same sizes.
     """
 
     check: Check

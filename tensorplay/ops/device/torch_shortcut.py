@@ -1,4 +1,4 @@
-"""The hot path for tensors of torch: one look-up by shapes, one check of everything else, and the plan runs.
+"""The hot path for tensors of torch: one look-up by sizes, one check of everything else, and the plan runs.
 
 What is found is what the long way has resolved for just such tensors. Where nothing is found, or anything is unusual,
 the long way is taken, which also says what is wrong.
@@ -34,13 +34,13 @@ class TorchShortcut:
         try:
             left, right = a.data_ptr(), b.data_ptr()
             if out is None:
-                key: Any = (a.shape, b.shape, (left | right) & 15)
+                key: Any = (a.numel(), b.numel(), (left | right) & 15)
                 direct: Any = context.plans.get(key)
                 while direct is not None and not direct.check(a, b):
                     direct = direct.next
             else:
                 into = out.data_ptr()
-                key = (a.shape, b.shape, (left | right | into) & 15, True)
+                key = (a.numel(), b.numel(), (left | right | into) & 15, True)
                 direct = context.plans.get(key)
                 while direct is not None and not direct.check(a, b, out):
                     direct = direct.next
@@ -73,7 +73,7 @@ class TorchShortcut:
         if out is None:
             try:
                 left, right, bias_at = x.data_ptr(), weight.data_ptr(), 0 if bias is None else bias.data_ptr()
-                key = ("linear", x.shape, weight.shape, bias is None, (left | right | bias_at) & 15)
+                key = ("linear", x.numel(), weight.numel(), bias is None, (left | right | bias_at) & 15)
                 direct = context.plans.get(key)
                 while direct is not None and not direct.check(*tensors):
                     direct = direct.next

@@ -22,7 +22,7 @@ class Exporter:
     def __dlpack_device__(self) -> tuple[int, int]:
         return HOST, 0
 
-    def __dlpack__(self, **_: Any) -> object:
+    def __dlpack__(self, **_: Any) -> Any:
         array = self.array
         return capsule_of(Tensor(array.ctypes.data, array.shape, self.strides, array.dtype.name, HOST, 0), array)
 

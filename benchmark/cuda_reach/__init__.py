@@ -1,0 +1,1 @@
+"""What the NVIDIA backend must reach, one part a module: each has `measure(quick)`, which returns a `Result`."""

@@ -1,0 +1,81 @@
+"""Host cost of a hit with `out=`, against the library's own binding with ready arguments, and `torch.mm(out=)`."""
+
+import random
+import tempfile
+
+from cuda_reach.setting import context_of, kernel_run, prime, run_under
+from harness.bare import WORKSPACE_BYTES, bare_arguments, handle_and_workspace
+from harness.cuda_shapes import CudaShape, product_of
+from harness.result import Figure, Goal, Result
+from harness.spread import differences, spread_of
+from harness.timing import Contestant, interleave, statement
+
+from tensorplay import mm
+from tensorplay.backends.cublaslt.library import cublaslt
+from tensorplay.backends.cublaslt.offers import checked_algorithm, first_algorithm
+from tensorplay.backends.cublaslt.operation import Operation
+from tensorplay.gemm import LtKernelId, parse_kernel_id
+from tensorplay.runtime.process import use_context
+
+SHAPE = CudaShape("float32", 64, 64, 64)
+# Fewer than the launches that the driver takes before it makes the host wait.
+CALLS = 200
+
+
+def measure(quick: bool) -> Result:
+    """Compare the three by turns in this process; the device is idle before each block."""
+    import torch
+
+    rounds = 5 if quick else 401
+    handle, workspace = handle_and_workspace()
+    operands = SHAPE.operands()
+    with tempfile.TemporaryDirectory() as folder:
+        context = context_of(folder)
+        prime(context)
+        run_under(context, product_of(operands))
+        kernel = kernel_run(context, SHAPE)
+        operation = Operation(SHAPE.problem)
+        kernel_id = parse_kernel_id(kernel)
+        algorithm = (
+            checked_algorithm(operation, kernel_id, ceiling=WORKSPACE_BYTES)
+            if isinstance(kernel_id, LtKernelId)
+            else first_algorithm(operation, ceiling=WORKSPACE_BYTES)
+        )
+        if algorithm is None:
+            raise RuntimeError(f"the library has no kernel for {SHAPE}")
+        ready = bare_arguments(
+            handle, operation, algorithm.address, workspace.data_ptr(), algorithm.workspace_bytes, operands
+        )
+        a, b, c = operands.left, operands.right, operands.out
+        wait = torch.cuda.synchronize
+        contestants = {
+            "hit": Contestant(statement("mm(a, b, out=c)", mm=mm, a=a, b=b, c=c), wait),
+            "binding": Contestant(
+                statement("matmul(*arguments)", matmul=cublaslt().matmul, arguments=ready.arguments), wait
+            ),
+            "torch": Contestant(statement("mm(a, b, out=c)", mm=torch.mm, a=a, b=b, c=c), wait),
+        }
+        with use_context(context), torch.no_grad():
+            for contestant in contestants.values():
+                contestant.block(CALLS)
+            values = interleave(
+                contestants,
+                rounds=rounds,
+                loops=CALLS,
+                rng=random.Random(0),  # noqa: S311 - an order, not a secret
+            )
+        stats = context.stats()
+    over_binding = spread_of(differences(values["hit"], values["binding"])).scaled(1e6)
+    over_torch = spread_of(differences(values["hit"], values["torch"])).scaled(1e6)
+    alone = {name: spread_of(values[name]).scaled(1e6) for name in contestants}
+    return Result(
+        name="host_cost",
+        question=f"What does a hit cost on the host, {SHAPE}, out given?",
+        figures=[
+            Figure("hit over the library's binding", over_binding.median, "us", Goal(2.0), over_binding),
+            Figure("hit over torch.mm(out=)", over_torch.median, "us", Goal(0.0), over_torch),
+            Figure("calls that were no hits", stats["first_choice"] + stats["fallback"], goal=Goal(0)),
+            *(Figure(f"{name} itself", spread.median, "us", None, spread) for name, spread in alone.items()),
+        ],
+        settings={"calls a block": CALLS, "rounds": rounds, "kernel": kernel, "order": "A B C C B A, another each round"},
+    )
