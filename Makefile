@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types imports unit format nightly clean
+.PHONY: demo test lint types imports unit format nightly bench clean
 
 demo: $(STAMP)
 	$(BIN)/tensorplay bench --directory demo --fresh
@@ -28,6 +28,9 @@ unit: $(STAMP)
 
 nightly: $(STAMP)
 	$(BIN)/pytest -m nightly --timeout 1800
+
+bench: $(STAMP)
+	$(BIN)/python benchmark/run_all.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

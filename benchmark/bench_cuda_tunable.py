@@ -21,9 +21,10 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
+from functools import partial
 from typing import Any
 
+from harness.bare import first_call, handle_and_workspace
 from harness.cuda_command import NO_DEVICE, finish, options_of, parser_of, say_no_device
 from harness.cuda_shapes import PRIMING, SEED_SHAPES, CudaShape, product_of
 from harness.cuda_timing import back_to_back_us
@@ -32,6 +33,8 @@ from harness.prepared import PreparedProcess
 from harness.result import Figure, Goal, Result
 from harness.spread import spread_of
 
+from tensorplay import tunable
+from tensorplay.backends.cublaslt.library import cublaslt, driver
 from tensorplay.measure.statistics import median
 
 MODES = ("bare", "default", "tuning", "replay")
@@ -42,14 +45,13 @@ SETTINGS: dict[str, dict[str, str]] = {
     "tuning": {"ENABLED": "1", "FILENAME": FILENAME},
     "replay": {"ENABLED": "1", "FILENAME": FILENAME},
 }
+SECONDS = 210.0
 Answers = dict[str, list[dict[str, Any]]]
 
 
 def prepare() -> None:
     """Import what a process needs, without touching the device."""
     warnings.simplefilter("ignore")
-    from tensorplay.backends.cublaslt.library import cublaslt, driver
-
     driver()
     cublaslt()
 
@@ -59,7 +61,7 @@ def first_and_steady(mode: str, shape: Sequence[Any], milliseconds: float) -> di
     import torch
 
     wanted = CudaShape(*shape)
-    call_of = _bare_calls() if mode == "bare" else lambda each, operands: product_of(operands)
+    call_of = _bare_calls() if mode == "bare" else lambda _shape, operands: product_of(operands)
     call_of(PRIMING, PRIMING.operands())()
     operands = wanted.operands()
     call = call_of(wanted, operands)
@@ -77,15 +79,11 @@ def first_and_steady(mode: str, shape: Sequence[Any], milliseconds: float) -> di
 
 
 def _bare_calls() -> Callable[[CudaShape, Any], Callable[[], object]]:
-    from harness.bare import first_call, handle_and_workspace
-
     handle, workspace = handle_and_workspace()
     return lambda shape, operands: first_call(shape, operands, handle, workspace)
 
 
 def _what_ran(shape: CudaShape) -> dict[str, Any]:
-    from tensorplay import tunable
-
     plans = [resolved.plan for resolved in tunable.get_tuning_context().plans.values()]
     kernels = {plan.kernel for plan in plans if plan is not None and plan.problem.key == shape.problem.key}
     return {"kernel": " ".join(sorted(kernels)), "stats": tunable.stats()}
@@ -111,13 +109,8 @@ def one_repeat(shapes: Sequence[CudaShape], milliseconds: float, rng: random.Ran
         for *_, process in waiting:
             _noting(failures, process.wait_until_ready)
         for place, shape, mode, process in waiting:
-            _noting(
-                failures,
-                lambda process=process, mode=mode, shape=shape: process.call(
-                    mode=mode, shape=shape, milliseconds=milliseconds
-                ),
-                answers[place][mode].append,
-            )
+            call = partial(process.call, mode=mode, shape=shape, milliseconds=milliseconds)
+            _noting(failures, call, answers[place][mode].append)
     return answers, failures
 
 
@@ -145,13 +138,21 @@ def measure(options: argparse.Namespace) -> Result:
     rng = random.Random(0)  # noqa: S311 - an order, not a secret
     found: list[Answers] = [{mode: [] for mode in MODES} for _ in shapes]
     failures: list[str] = []
-    for _ in range(1 if options.quick else options.repeats):
+    begin, done, wanted = time.monotonic(), 0, 1 if options.quick else options.repeats
+    # What is left out is better than what a time limit takes away.
+    while done < wanted and (time.monotonic() - begin) * (done + 1) <= SECONDS * max(done, 1):
+        done += 1
         answers, failed = one_repeat(shapes, milliseconds, rng)
         failures += failed
         for all_of_shape, of_shape in zip(found, answers, strict=True):
             for mode in MODES:
                 all_of_shape[mode] += of_shape[mode]
-    return summed_up(shapes, found, failures, {"repeats": options.repeats, "milliseconds a steady state": milliseconds})
+    return summed_up(
+        shapes,
+        found,
+        failures,
+        {"repeats": done, "repeats wanted": wanted, "milliseconds a steady state": milliseconds},
+    )
 
 
 def summed_up(
@@ -161,7 +162,9 @@ def summed_up(
     complete = [pair for pair in zip(shapes, found, strict=True) if all(pair[1].values())]
     rows = [_row(shape, answers) for shape, answers in complete]
     by_shape = {str(shape): row for (shape, _), row in zip(complete, rows, strict=True)}
-    singles = [float(row["replay/default"]) for (shape, _), row in zip(complete, rows, strict=True) if shape.dtype == "float32"]
+    singles = [
+        float(row["replay/default"]) for (shape, _), row in zip(complete, rows, strict=True) if shape.dtype == "float32"
+    ]
     figures = [
         Figure("processes that failed", len(failures), goal=Goal(0)),
         Figure("shapes with figures", len(rows), goal=Goal(len(shapes), at_least=True)),
@@ -197,7 +200,10 @@ def _row(shape: CudaShape, answers: Answers) -> dict[str, Any]:
         "replay/default": middle["replay"] / middle["default"],
         "replay/bare": middle["replay"] / middle["bare"],
         **{f"{mode} us": spread.median for mode, spread in steady.items()},
-        **{f"{mode} quartiles": f"{spread.lower_quartile:.4g}..{spread.upper_quartile:.4g}" for mode, spread in steady.items()},
+        **{
+            f"{mode} quartiles": f"{spread.lower_quartile:.4g}..{spread.upper_quartile:.4g}"
+            for mode, spread in steady.items()
+        },
         "default/replay steady": steady["default"].median / steady["replay"].median,
         "default kernel": answers["default"][-1]["kernel"],
         "winner": answers["replay"][-1]["kernel"],

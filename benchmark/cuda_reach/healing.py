@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cuda_reach.setting import context_of, prime, recorded_kernel, run_under, signature
 from harness.cuda_shapes import CudaShape, product_of
 from harness.result import Figure, Goal, Result
 
+from cuda_reach.setting import context_of, prime, recorded_kernel, run_under
 from tensorplay.backends.base import Backend, CandidateQuery
 from tensorplay.database.csv_text import parse_results
 from tensorplay.errors import KernelUnavailableError
+from tensorplay.gemm import Signature
+from tensorplay.runtime.context import TuningContext
 
 SHAPE = CudaShape("float32", 48, 1024, 2048)
 OTHERS = (
@@ -81,21 +83,21 @@ def _refused(backend: Backend) -> str | None:
 def _tried(case: Case) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         product, wrong = _product()
-        first = context_of(folder, **case.settings)
+        first = context_of(folder, case.settings)
         run_under(first, product)
         key = _key(first)
         (path,) = Path(folder).glob("*.csv")
         path.write_text(_replaced(path.read_text(), key, case.kernel))
         stale = path.read_bytes()
-        without = context_of(folder, TUNING="0", **case.settings)
+        without = context_of(folder, {"TUNING": "0"} | case.settings)
         run_under(without, product)
         mistakes = int(wrong())
         untouched = path.read_bytes() == stale and without.stats()["measured"] == 0
-        healing = context_of(folder, **case.settings)
+        healing = context_of(folder, case.settings)
         run_under(healing, product)
         mistakes += int(wrong())
         written = {entry.signature: entry.kernel for entry in parse_results(path.read_bytes()).entries}
-        after = context_of(folder, **case.settings)
+        after = context_of(folder, case.settings)
         run_under(after, product)
         mistakes += int(wrong())
         reasons = [rejection.reason for rejection in healing.get_rejections()]
@@ -163,17 +165,13 @@ def _product() -> tuple[Callable[[], Any], Callable[[], bool]]:
     return product_of(operands), wrong
 
 
-def _key(context: Any) -> Any:
-    """Return the signature of our shape there: the ceiling of workspace may be part of it."""
-    plain = signature(SHAPE)
-    return next(
-        type(plain)(op, params)
-        for op, params, *_ in context.get_results()
-        if op == plain.op and params.startswith(plain.params)
-    )
+def _key(context: TuningContext) -> Signature:
+    """Return the one signature that is recorded: the ceiling of workspace may be part of it."""
+    ((op, params, *_),) = context.get_results()
+    return Signature(op, params)
 
 
-def _replaced(text: str, key: Any, kernel: str) -> str:
+def _replaced(text: str, key: Signature, kernel: str) -> str:
     begin = f"{key.op},{key.params},"
     lines = [
         f"{begin}{kernel},{line.rsplit(',', 1)[1]}" if line.startswith(begin) else line for line in text.splitlines()

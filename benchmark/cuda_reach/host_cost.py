@@ -3,13 +3,13 @@
 import random
 import tempfile
 
-from cuda_reach.setting import context_of, kernel_run, prime, run_under
 from harness.bare import WORKSPACE_BYTES, bare_arguments, handle_and_workspace
 from harness.cuda_shapes import CudaShape, product_of
 from harness.result import Figure, Goal, Result
 from harness.spread import differences, spread_of
 from harness.timing import Contestant, interleave, statement
 
+from cuda_reach.setting import context_of, kernel_run, prime, run_under
 from tensorplay import mm
 from tensorplay.backends.cublaslt.library import cublaslt
 from tensorplay.backends.cublaslt.offers import checked_algorithm, first_algorithm
@@ -77,5 +77,10 @@ def measure(quick: bool) -> Result:
             Figure("calls that were no hits", stats["first_choice"] + stats["fallback"], goal=Goal(0)),
             *(Figure(f"{name} itself", spread.median, "us", None, spread) for name, spread in alone.items()),
         ],
-        settings={"calls a block": CALLS, "rounds": rounds, "kernel": kernel, "order": "A B C C B A, another each round"},
+        settings={
+            "calls a block": CALLS,
+            "rounds": rounds,
+            "kernel": kernel,
+            "order": "A B C C B A, another each round",
+        },
     )

@@ -5,11 +5,12 @@ import tempfile
 import time
 from typing import Any
 
-from cuda_reach.setting import context_of, prime, run_under
 from harness.cuda_shapes import CudaShape, product_of
 from harness.result import Figure, Goal, Result
 
+from cuda_reach.setting import context_of, prime, run_under
 from tensorplay.backends.cublaslt import descriptors, graph, memory, stream
+from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.backends.cublaslt.device import device
 from tensorplay.runtime.context import TuningContext
 
@@ -22,7 +23,7 @@ def measure(quick: bool) -> Result:
     """Tune them all in one context; nothing is forgotten until the end."""
     count = 10 if quick else 300
     with tempfile.TemporaryDirectory() as folder:
-        context = context_of(folder, **SETTINGS)
+        context = context_of(folder, SETTINGS)
         prime(context)
         # Torch keeps what it allocates for operands; one shape of the largest size makes it do so before.
         _tune(context, CudaShape("float32", 8 * (count + 1), 128, 96, bias=True))
@@ -33,10 +34,11 @@ def measure(quick: bool) -> Result:
         seconds = time.perf_counter() - begin
         kept, lost = _counts(), free - _free()
         tuned = context.stats()["measured"]
-        kernels = {plan.kernel for resolved in context.plans.values() if (plan := resolved.plan) is not None}
-        backend = context.backend("0")
+        kernels = {kernel for _op, _params, kernel, _ms in context.get_results()}
         context.plans.clear()
-        backend.forget_plans()
+        backend = context.backend("0")
+        if isinstance(backend, CublasLtBackend):
+            backend.forget_plans()
         gone, lost_at_last = _counts(), free - _free()
     return Result(
         name="memory",
@@ -47,9 +49,15 @@ def measure(quick: bool) -> Result:
             Figure("device memory not given back, plans let go", lost_at_last / _MIB, "MiB"),
             Figure("events alive", kept["events"] - before["events"], goal=Goal(0)),
             Figure("graphs alive", kept["graphs"] - before["graphs"], goal=Goal(0)),
-            Figure("our own device memory, growth", (kept["bytes"] - before["bytes"]) / _MIB, "MiB", Goal(0)),
+            # The workspace of the stream, made by the first winner that needs one.
+            Figure("our own device memory, growth", (kept["bytes"] - before["bytes"]) / _MIB, "MiB", Goal(32)),
             # Of each problem kept: one operation and at most four layouts.
-            Figure("descriptors alive a shape, plans kept", (kept["descriptors"] - before["descriptors"]) / count, "", Goal(5)),
+            Figure(
+                "descriptors alive a shape, plans kept",
+                (kept["descriptors"] - before["descriptors"]) / count,
+                "",
+                Goal(5),
+            ),
             Figure("descriptors alive, plans let go", gone["descriptors"], goal=Goal(before["descriptors"])),
             Figure("seconds of tuning", seconds, "s"),
         ],

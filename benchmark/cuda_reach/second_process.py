@@ -6,10 +6,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from cuda_reach.setting import FILENAME
 from harness.cuda_shapes import REACH_SHAPES, product_of
 from harness.prepared import PreparedProcess
 from harness.result import Figure, Goal, Result
+
+from cuda_reach.setting import FILENAME
+from tensorplay import tunable
+from tensorplay.backends.cublaslt.library import cublaslt, driver
 
 # Tuning stays on in both: a signature that the file did not answer for would be measured, and counted.
 SETTINGS = {"ENABLED": "1", "TUNING": "1", "FILENAME": FILENAME}
@@ -18,8 +21,6 @@ SETTINGS = {"ENABLED": "1", "TUNING": "1", "FILENAME": FILENAME}
 def prepare() -> None:
     """Import what a process needs, without touching the device."""
     warnings.simplefilter("ignore")
-    from tensorplay.backends.cublaslt.library import cublaslt, driver
-
     driver()
     cublaslt()
 
@@ -27,8 +28,6 @@ def prepare() -> None:
 def multiply(shapes: int) -> dict[str, Any]:
     """Run the last `shapes` products twice; return a digest of each result, and the counters."""
     import torch
-
-    from tensorplay import tunable
 
     digests = []
     for shape in REACH_SHAPES[-shapes:]:
@@ -56,7 +55,9 @@ def measure(quick: bool) -> Result:
             written = path.read_bytes()
             second = processes[1].call(shapes=shapes)
             changed = path.read_bytes() != written
-    differing = sum(one != other or len(one) != 1 for one, other in zip(first["digests"], second["digests"], strict=True))
+    differing = sum(
+        one != other or len(one) != 1 for one, other in zip(first["digests"], second["digests"], strict=True)
+    )
     return Result(
         name="second_process",
         question="Does a second process measure nothing and give the same bits?",

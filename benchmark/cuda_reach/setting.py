@@ -2,23 +2,25 @@
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.cuda_shapes import PRIMING, CudaShape, product_of
 
-from tensorplay.gemm import Signature, signature_of
+from tensorplay.gemm import Signature
 from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.process import use_context
 
-__all__ = ["FILENAME", "context_of", "kernel_run", "prime", "recorded_kernel", "run_under", "signature"]
+__all__ = ["FILENAME", "context_of", "kernel_run", "prime", "recorded_kernel", "run_under"]
 
 FILENAME = "winners.csv"
 
 
-def context_of(folder: str | os.PathLike[str], *, enabled: bool = True, **settings: str) -> TuningContext:
+def context_of(
+    folder: str | os.PathLike[str], settings: Mapping[str, str] | None = None, *, enabled: bool = True
+) -> TuningContext:
     """Return a context on a folder; settings are TensorPlay's variables without their prefix."""
-    wanted = {"ENABLED": str(int(enabled)), "FILENAME": FILENAME} | settings
+    wanted = {"ENABLED": str(int(enabled)), "FILENAME": FILENAME} | dict(settings or {})
     return TuningContext(environ={f"TP_TUNABLEOP_{name}": value for name, value in wanted.items()}, directory=folder)
 
 
@@ -50,8 +52,3 @@ def kernel_run(context: TuningContext, shape: CudaShape) -> str:
 def recorded_kernel(context: TuningContext, signature: Signature) -> str:
     """Return the kernel that is recorded for a signature, empty for none."""
     return next((kernel for op, params, kernel, _ in context.get_results() if (op, params) == signature), "")
-
-
-def signature(shape: CudaShape) -> Signature:
-    """Return the key of a shape in a results file."""
-    return signature_of(shape.problem)

@@ -9,13 +9,13 @@ import tempfile
 import time
 from typing import Any
 
-from cuda_reach.setting import context_of, kernel_run, prime, run_under
 from harness.cuda_machine import clocks
 from harness.cuda_shapes import REACH_SHAPES, CudaShape, product_of
 from harness.cuda_timing import back_to_back_us, captured, interleave_replays
 from harness.result import Figure, Goal, Result
 from harness.spread import geometric_mean_spread, ratios, spread_of
 
+from cuda_reach.setting import context_of, kernel_run, prime, run_under
 from tensorplay.backends.cublaslt.device import device
 from tensorplay.measure.statistics import median
 from tensorplay.runtime.context import TuningContext
@@ -34,7 +34,7 @@ def measure(quick: bool) -> Result:
         tuning = context_of(folder)
         prime(tuning)
         passes_ms = [_tuning_pass_ms(tuning, shape) for shape in shapes]
-        off, replay = context_of(folder, enabled=False), context_of(folder, TUNING="0")
+        off, replay = context_of(folder, enabled=False), context_of(folder, {"TUNING": "0"})
         found = [_compared(shape, off, replay, rounds, rng) for shape in shapes]
         stats, busy = replay.stats(), clocks()
     gains = {str(shape): each["gains"] for shape, each in zip(shapes, found, strict=True)}
@@ -47,7 +47,11 @@ def measure(quick: bool) -> Result:
         figures=[
             Figure(f"worst shape: {worst}", middle[worst].median, "", Goal(0.99, at_least=True), middle[worst]),
             Figure("geometric mean", overall.median, "", None, overall),
-            Figure("calls that were no replays", stats["first_choice"] + stats["fallback"] + stats["rejected"], goal=Goal(0)),
+            Figure(
+                "calls that were no replays",
+                stats["first_choice"] + stats["fallback"] + stats["rejected"],
+                goal=Goal(0),
+            ),
             Figure("tuning pass, median shape", tuned.median, "ms", Goal(250.0), tuned),
             Figure("tuning pass, slowest shape", max(passes_ms), "ms"),
         ],

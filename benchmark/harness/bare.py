@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from ctypes import addressof, c_double, c_float, c_int32
-from importlib import import_module
 from typing import Any, NamedTuple
 
 from harness.cuda_shapes import CudaOperands, CudaShape
-
 from tensorplay.backends.cublaslt.attributes import HeuristicResult
 from tensorplay.backends.cublaslt.descriptors import Preference
+from tensorplay.backends.cublaslt.library import cublaslt
 from tensorplay.backends.cublaslt.operation import Operation
 
 __all__ = ["WORKSPACE_BYTES", "BareArguments", "bare_arguments", "first_call", "handle_and_workspace"]
@@ -27,21 +26,18 @@ class BareArguments(NamedTuple):
 def handle_and_workspace() -> tuple[int, Any]:
     """Return a handle of the library and scratch memory on device 0: what is made once in a process."""
     import torch
-    from nvmath.bindings import cublasLt
 
     torch.zeros(1, device="cuda")
-    return cublasLt.create(), torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
+    return cublaslt().create(), torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
 
 
 def chosen_by_library(handle: int, operation: Operation) -> HeuristicResult:
     """Return the library's first answer for an operation."""
-    from nvmath.bindings import cublasLt
-
     result, found = HeuristicResult(), c_int32()
     # Operands of torch are aligned to 256 bytes, which is what the library assumes too.
     preference = Preference(workspace_bytes=WORKSPACE_BYTES, reduction_mask=_EVERY_REDUCTION, alignment=256)
     parts = (operation.a.handle, operation.b.handle, operation.c.handle, operation.d.handle)
-    cublasLt.matmul_algo_get_heuristic(
+    cublaslt().matmul_algo_get_heuristic(
         handle, operation.descriptor.handle, *parts, preference.handle, 1, addressof(result), addressof(found)
     )
     preference.close()
@@ -75,7 +71,7 @@ def bare_arguments(
 
 def first_call(shape: CudaShape, operands: CudaOperands, handle: int, workspace: Any) -> Callable[[], None]:
     """Return the whole of it, for once: descriptors, the library's choice, and the product."""
-    matmul: Any = import_module("nvmath.bindings.cublasLt").matmul
+    matmul = cublaslt().matmul
 
     def call() -> None:
         operation = Operation(shape.problem)

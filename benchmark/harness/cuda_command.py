@@ -42,12 +42,17 @@ def say_no_device() -> bool:
     return reason is not None
 
 
-def finish(measure: Callable[[], Result], options: argparse.Namespace) -> int:
-    """Measure, write the result with the device's facts, print it, and return the exit status."""
+def finish(measure: Callable[[], Result], options: argparse.Namespace, *, uses_device: bool = False) -> int:
+    """Measure, write the result with the device's facts, print it, and return the exit status.
+
+    `uses_device` is whether this process works with the device itself; else another one is asked about the libraries,
+    so that nothing is loaded beside what is measured.
+    """
     facts: dict[str, object] = metadata() | {"quick": options.quick, "clocks_before": clocks()}
     result = measure()
+    facts["clocks_after"] = clocks()
     with tempfile.TemporaryDirectory() as folder:
-        facts |= {"clocks_after": clocks(), "libraries": call_prepared(libraries, directory=folder)}
+        facts["libraries"] = libraries() if uses_device else call_prepared(libraries, directory=folder)
     if options.results is not None:
         write(result, options.results, facts)
     sys.stdout.write(f"\n{render(result)}\n")

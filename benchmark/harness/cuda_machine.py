@@ -3,9 +3,13 @@
 import subprocess
 import sys
 from importlib import import_module, metadata
+from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["clocks", "libraries", "reason_for_no_device"]
+from tensorplay.backends.cublaslt.device import device
+from tensorplay.backends.cublaslt.library import available, library_identity, library_version
+
+__all__ = ["clocks", "libraries", "parse_query", "reason_for_no_device"]
 
 _PACKAGES = ("torch", "nvmath-python", "cuda-bindings", "cuda-pathfinder", "nvidia-cublas")
 _QUERIED = {
@@ -22,10 +26,6 @@ _QUERIED = {
 
 def reason_for_no_device() -> str | None:
     """Return why nothing can be measured here, None when it can; imports nothing heavy."""
-    from importlib.util import find_spec
-
-    from tensorplay.backends.cublaslt.library import available
-
     reason = available()
     if reason is None and find_spec("torch") is None:
         return "torch, which holds the operands, is not installed"
@@ -34,9 +34,6 @@ def reason_for_no_device() -> str | None:
 
 def libraries() -> dict[str, object]:
     """Return the loaded cuBLASLt and the packages around it; imports them, so call it in a process of its own."""
-    from tensorplay.backends.cublaslt.device import device
-    from tensorplay.backends.cublaslt.library import library_identity, library_version
-
     here = device(0)
     return {
         "device": here.name,
@@ -93,7 +90,10 @@ def parse_query(text: str) -> dict[str, object]:
     values = [value.strip() for value in text.strip().splitlines()[0].split(",")] if text.strip() else []
     if len(values) != len(_QUERIED):
         return {}
-    return {name: _number(value) if name not in {"name", "driver"} else value for name, value in zip(_QUERIED, values, strict=True)}
+    return {
+        name: _number(value) if name not in {"name", "driver"} else value
+        for name, value in zip(_QUERIED, values, strict=True)
+    }
 
 
 def _number(value: str) -> object:

@@ -6,6 +6,7 @@ All are of the families that are tuned by default: float32 and float64, and half
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tensorplay import linear, mm
 from tensorplay.gemm import GemmProblem, dtype_of_name
 
 __all__ = ["PRIMING", "REACH_SHAPES", "SEED_SHAPES", "CudaOperands", "CudaShape", "product_of"]
@@ -64,8 +65,6 @@ class CudaShape(NamedTuple):
 
 def product_of(operands: CudaOperands) -> Callable[[], Any]:
     """Return the call of TensorPlay that computes the product into `out`."""
-    from tensorplay import linear, mm
-
     left, right, bias, out = operands
     if bias is None:
         return lambda: mm(left, right, out=out)

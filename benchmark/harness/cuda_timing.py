@@ -43,9 +43,7 @@ def captured(calls: Sequence[Callable[[], object]], repeats: int) -> Replay:
 
 
 def back_to_back_us(call: Callable[[], object], *, milliseconds: float, blocks: int) -> list[float]:
-    """Return the microseconds a call takes when many follow each other, one value a block: host or device, whichever
-    is slower.
-    """
+    """Return the microseconds of a call when many follow each other, one value a block: host or device limits it."""
     import torch
 
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

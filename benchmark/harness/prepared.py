@@ -49,7 +49,7 @@ class PreparedProcess:
         path = Path(inspect.getfile(function)).resolve().relative_to(_BENCHMARK).with_suffix("")
         self._name = f"{'.'.join(path.parts)}:{function.__name__}"
         # A file, since a full pipe that nobody reads would stop the process.
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
         self._process = subprocess.Popen(
             (sys.executable, "-m", "harness.prepared", ".".join(path.parts), function.__name__, str(directory)),
             stdin=subprocess.PIPE,
@@ -114,7 +114,7 @@ def call_prepared(
     *,
     directory: str | os.PathLike[str],
     settings: Mapping[str, str] | None = None,
-    **arguments: object,
+    **arguments: Any,
 ) -> Any:
     """Return what `function(**arguments)` returns in a process of its own, which nothing waits beside."""
     with PreparedProcess(function, directory=directory, settings=settings) as process:

@@ -84,6 +84,8 @@ class Result:
         How it was measured: plain values.
     rows : sequence of mapping
         Details that the figures sum up, one mapping of plain values each, all with the same keys.
+    shortfall : str
+        Why a goal is missed when it is: what was tried, and what limits it.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Result:
     figures: Sequence[Figure]
     settings: Mapping[str, object] = field(default_factory=dict)
     rows: Sequence[Mapping[str, object]] = ()
+    shortfall: str = ""
 
     @property
     def is_reached(self) -> bool:
@@ -107,6 +110,7 @@ def write(result: Result, folder: Path, metadata: Mapping[str, object]) -> Path:
         "question": result.question,
         "reached": result.is_reached,
         "figures": [figure.to_dict() for figure in result.figures],
+        **({"shortfall": result.shortfall} if result.shortfall and not result.is_reached else {}),
         "settings": dict(result.settings),
         "rows": [{name: _rounded(value) for name, value in row.items()} for row in result.rows],
         "metadata": dict(metadata),

@@ -30,7 +30,7 @@ spread = import_module("harness.spread")
 timing = import_module("harness.timing")
 winners = import_module("harness.winners")
 
-SCRIPTS = sorted(BENCHMARK.glob("bench_*.py"))
+SCRIPTS = sorted(path for path in BENCHMARK.glob("bench_*.py") if not path.stem.startswith("bench_cuda_"))
 
 
 def scripted(name: str, log: list[str], seconds: Callable[[], float]) -> object:
