@@ -15,6 +15,8 @@ from tensorplay.backends.cublaslt.library import cublaslt
 from tensorplay.backends.cublaslt.offers import checked_algorithm, first_algorithm
 from tensorplay.backends.cublaslt.operation import Operation
 from tensorplay.gemm import LtKernelId, parse_kernel_id
+from tensorplay.ops.device.torch_direct import Direct
+from tensorplay.ops.device.torch_guard import guard_name
 from tensorplay.runtime.process import use_context
 
 SHAPE = CudaShape("float32", 64, 64, 64)
@@ -65,6 +67,7 @@ def measure(quick: bool) -> Result:
                 rng=random.Random(0),  # noqa: S311 - an order, not a secret
             )
         stats = context.stats()
+        guards = {guard_name(each.check) for each in context.plans.values() if isinstance(each, Direct)}
     over_binding = spread_of(differences(values["hit"], values["binding"])).scaled(1e6)
     over_torch = spread_of(differences(values["hit"], values["torch"])).scaled(1e6)
     alone = {name: spread_of(values[name]).scaled(1e6) for name in contestants}
@@ -81,6 +84,7 @@ def measure(quick: bool) -> Result:
             "calls a block": CALLS,
             "rounds": rounds,
             "kernel": kernel,
+            "guards": ", ".join(sorted(guards)) or "none: the hot path was not taken",
             "order": "A B C C B A, another each round",
         },
     )

@@ -4,11 +4,15 @@
 # ruff: noqa: D401
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from gpu_steps.common import BACKEND, microseconds, posed, step
+from tensorplay import mm
 from tensorplay.backends.base import CandidateQuery
 from tensorplay.backends.cublaslt import graph, library, memory, stream
 from tensorplay.backends.cublaslt.algorithm import build
@@ -19,6 +23,11 @@ from tensorplay.backends.cublaslt.heuristics import library_list
 from tensorplay.backends.cublaslt.operation import Operation
 from tensorplay.backends.cublaslt.scalars import scalars
 from tensorplay.measure.budget import Budget
+from tensorplay.ops.device.torch_direct import Direct
+from tensorplay.ops.device.torch_guard import guard_name
+from tensorplay.ops.device.torch_kind import precision_switch, raw_stream
+from tensorplay.runtime.context import TuningContext
+from tensorplay.runtime.process import use_context
 from tensorplay.runtime.tuner import TuningRules, measure
 
 
@@ -105,6 +114,68 @@ def host_cost() -> str:
         torch.cuda.synchronize()
         found.append(f"{name} {microseconds(call, 200):.2f} us")
     return ", ".join(found)
+
+
+@step
+def hit_cost() -> str:
+    """Host cost of a hit, in parts."""
+    import torch
+
+    left, right, out = (torch.randn(64, 64, device="cuda") for _ in range(3))
+    tensors = (left, right, out)
+    product: Any = mm
+    with TemporaryDirectory() as folder, torch.no_grad():
+        context = TuningContext(environ={"TP_TUNABLEOP_ENABLED": "1"}, directory=folder)
+        with use_context(context):
+            for _ in range(3):
+                product(left, right, out=out)
+            torch.cuda.synchronize()
+            direct = next((each for each in context.plans.values() if isinstance(each, Direct)), None)
+            if direct is None or direct.plan is None:
+                return "the hot path was not taken"
+            by_address = next((key for key in direct.addresses), None)
+            stream_of, precision, run, check = raw_stream(), precision_switch(), direct.run, direct.check
+            a, b, c = (tensor.data_ptr() for tensor in tensors)
+            current_context = library.driver().cuCtxGetCurrent
+            variants = {
+                "mm(out=)": direct,
+                "mm(out=) without guard": replace(direct, check=_yes),
+                "mm(out=) without launch": replace(direct, run=_nothing),
+                "mm(out=) without launch, guard, precision": replace(direct, run=_nothing, check=_yes, tf32=None),
+            }
+            costs: dict[str, Callable[[], object]] = {
+                "nothing": lambda: None,
+                "plan.run": lambda: run(a, b, c, 0, 0, 1.0, 0.0, 0),
+                "guard": lambda: check(left, right, out),
+                "stream": lambda: stream_of(0),
+                "precision": lambda: precision("cuda", "matmul"),
+                "3 data_ptr": lambda: (left.data_ptr(), right.data_ptr(), out.data_ptr()),
+                "cuCtxGetCurrent": lambda: int(current_context()[1]),
+                "torch.mm(out=)": lambda: torch.mm(left, right, out=out),
+            }
+            found = {name: _idle_microseconds(call) for name, call in costs.items()}
+            for name, variant in variants.items():
+                context.plans = {by_address: variant}
+                found[name] = _idle_microseconds(lambda: product(left, right, out=out))
+        context.close()
+    how = f"{direct.plan.kernel}, guard {guard_name(check)}, by {'address' if by_address else 'size'}"
+    return f"{how}: " + ", ".join(f"{name} {cost:.2f} us" for name, cost in found.items())
+
+
+def _yes(*_: object) -> bool:
+    return True
+
+
+def _nothing(*_: object) -> int:
+    return 0
+
+
+def _idle_microseconds(call: Callable[[], object]) -> float:
+    """Return the host time of one call; fewer are under way than the driver takes before it makes the host wait."""
+    import torch
+
+    torch.cuda.synchronize()
+    return microseconds(call, 150)
 
 
 @step

@@ -1,6 +1,6 @@
 """A trial on a GPU: scratch operands on the device, a timer, and results brought to the host for comparison."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import RLock
@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tensorplay.backends.base import Plan, Trial
+from tensorplay.backends.cublaslt.closeness import Comparison, is_comparable
 from tensorplay.backends.cublaslt.device import current, device, relaxed_capture
 from tensorplay.backends.cublaslt.host_copy import from_device
 from tensorplay.backends.cublaslt.reference import reference_result
@@ -38,6 +39,7 @@ class CudaTrial(Trial):
         self._problem = problem
         self._stream = private_stream(self._ordinal)
         self._reference: NDArray[Any] | None = None
+        self._comparison: Comparison | None = None
         with current(self._ordinal), relaxed_capture():
             self._scratch = Scratch(problem, self._ordinal, sets, self._stream)
             # Runs while the host looks for candidates.
@@ -48,14 +50,24 @@ class CudaTrial(Trial):
     def output(self, plan: Plan) -> NDArray[Any]:
         """Run the plan once on the check operands and return its result; bfloat16 and FP8 come back as float32."""
         self._check_open()
-        operands = self._scratch.sets[0]
         with current(self._ordinal), relaxed_capture():
-            self._scratch.spoil_output()
-            try:
-                plan.run(*operands, self._stream)
-            except (TypeError, ValueError, MemoryError) as error:
-                raise LaunchError(f"{plan.kernel} failed: {type(error).__name__}: {error}") from error
+            self._enqueue_checked(plan)
             return from_device(*self._scratch.part("out"), self._stream)
+
+    def closeness(self, first: Plan, *, atol: float, rtol: float) -> Callable[[Plan], bool] | None:
+        """Keep the first choice's result on the device, to compare others with it there; None for complex and FP8."""
+        self._check_open()
+        address, dtype, layout = self._scratch.part("out")
+        if not is_comparable(dtype):
+            return None
+        with current(self._ordinal), relaxed_capture():
+            self._end_comparison()
+            self._enqueue_checked(first)
+            try:
+                self._comparison = Comparison(self._ordinal, self._stream, address, dtype, layout, atol=atol, rtol=rtol)
+            except MemoryError:
+                return None
+        return self._is_close
 
     def reference(self) -> NDArray[Any]:
         """Return the result that the check operands have in at least twice the precision; computed once."""
@@ -64,6 +76,14 @@ class CudaTrial(Trial):
             with current(self._ordinal), relaxed_capture():
                 self._reference = reference_result(self._scratch, self._stream)
         return self._reference
+
+    def _is_close(self, plan: Plan) -> bool:
+        self._check_open()
+        if self._comparison is None:
+            return False
+        with current(self._ordinal), relaxed_capture():
+            self._enqueue_checked(plan)
+            return self._comparison.is_close()
 
     def close(self) -> None:
         """Give back all memory, graphs and events, also after a failure."""
@@ -76,7 +96,22 @@ class CudaTrial(Trial):
                 try:
                     self.timer.close()
                 finally:
-                    self._scratch.free()
+                    try:
+                        self._end_comparison()
+                    finally:
+                        self._scratch.free()
+
+    def _enqueue_checked(self, plan: Plan) -> None:
+        self._scratch.spoil_output()
+        try:
+            plan.run(*self._scratch.sets[0], self._stream)
+        except (TypeError, ValueError, MemoryError) as error:
+            raise LaunchError(f"{plan.kernel} failed: {type(error).__name__}: {error}") from error
+
+    def _end_comparison(self) -> None:
+        comparison, self._comparison = self._comparison, None
+        if comparison is not None:
+            comparison.free()
 
     def _check_open(self) -> None:
         if not self._is_open:

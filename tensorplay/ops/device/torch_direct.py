@@ -1,6 +1,6 @@
 """What runs tensors of torch directly, once the long way has resolved it for just such tensors."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tensorplay.ops.device.problem import dtype_of
@@ -10,10 +10,17 @@ from tensorplay.ops.device.view import span
 from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.resolved import Resolved
 
-__all__ = ["Direct", "remember"]
+__all__ = ["Direct", "note_addresses", "remember"]
 
 # Tensors of the same sizes that differ otherwise; the least recently met is forgotten.
 _LONGEST_CHAIN = 8
+# Addresses that are found at once, of one `Direct`, and while there is much room: the shapes need it.
+_MOST_ADDRESSES = 64
+_MOST_PLANS = 1 << 14
+
+
+Addresses = tuple[int, int, int, None]
+"""Of left, right and out; the None tells them from sizes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -34,6 +41,8 @@ class Direct(Resolved):
         From the first byte of each operand to its last, to know an overlap by.
     next : Direct or None
         What else there is for tensors of the same sizes.
+    addresses : set of tuple
+        Those by which this is found at once.
     """
 
     check: Check
@@ -44,6 +53,18 @@ class Direct(Resolved):
     right_bytes: int
     out_bytes: int
     next: "Direct | None"
+    addresses: set[Addresses] = field(default_factory=set)
+
+
+def note_addresses(plans: dict[Any, Resolved], direct: Direct, addresses: Addresses) -> None:
+    """Let `direct` be found by the addresses of left, right and out, which are aligned for it and do not overlap.
+
+    That other tensors lie there later does not matter: `check` is asked all the same.
+    """
+    known = direct.addresses
+    if addresses in known or (len(known) < _MOST_ADDRESSES and len(plans) < _MOST_PLANS):
+        known.add(addresses)
+        plans[addresses] = direct
 
 
 def remember(

@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorplay.ops.device.kind import library
 
-__all__ = ["guard_of"]
+__all__ = ["guard_name", "guard_of"]
 
 Check = Callable[..., bool]
 
@@ -24,6 +24,13 @@ def guard_of(*tensors: Any) -> Check:
             # It looks at what tensors require, but not at whether gradients are recorded.
             return _without_gradient(compiled) if any(tensor.requires_grad for tensor in tensors) else compiled
     return _compared(tensors)
+
+
+def guard_name(check: Check) -> str:
+    """Return `compiled`, `compared`, or `without gradient` for the compiled one of tensors that require one."""
+    if getattr(check, "__module__", None) != __name__:
+        return "compiled"
+    return check.__qualname__.partition(".")[0].strip("_").replace("_", " ")
 
 
 def _without_gradient(compiled: Check) -> Check:

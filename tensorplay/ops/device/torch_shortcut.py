@@ -1,4 +1,7 @@
-"""The hot path for tensors of torch: one look-up by sizes, one check of everything else, and the plan runs.
+"""The hot path for tensors of torch: one look-up, one check of everything else, and the plan runs.
+
+The look-up is by addresses where the result's is given, since they tell alignment and overlap too, and most programs
+use the same ones again; then by sizes.
 
 What is found is what the long way has resolved for just such tensors. Where nothing is found, or anything is unusual,
 the long way is taken, which also says what is wrong.
@@ -9,7 +12,7 @@ from typing import Any
 
 from tensorplay.ops.device import affine, products
 from tensorplay.ops.device.kinds import device_kind
-from tensorplay.ops.device.torch_direct import remember
+from tensorplay.ops.device.torch_direct import Direct, note_addresses, remember
 from tensorplay.ops.device.torch_kind import precision_switch, raw_stream
 from tensorplay.ops.plain import numpy_mm
 from tensorplay.runtime.context import TuningContext
@@ -31,39 +34,75 @@ class TorchShortcut:
 
     def mm(self, context: TuningContext, a: Any, b: Any, out: Any) -> Any:
         """Multiply two matrices."""
+        if out is None:
+            return self._new_mm(context, a, b)
         try:
-            left, right = a.data_ptr(), b.data_ptr()
-            if out is None:
-                key: Any = (a.numel(), b.numel(), (left | right) & 15)
-                direct: Any = context.plans.get(key)
-                while direct is not None and not direct.check(a, b):
-                    direct = direct.next
-            else:
-                into = out.data_ptr()
-                key = (a.numel(), b.numel(), (left | right | into) & 15, True)
-                direct = context.plans.get(key)
-                while direct is not None and not direct.check(a, b, out):
-                    direct = direct.next
+            left, right, into = a.data_ptr(), b.data_ptr(), out.data_ptr()
+            # Addresses that ran before: no size, alignment or overlap is left to look at.
+            direct: Any = context.plans.get((left, right, into, None))
+            if direct is not None and not direct.check(a, b, out):
+                direct = None
         except _UNUSUAL:
             return self._long_mm(context, None, a, b, out)
         if direct is None or (
             direct.tf32 is not None and (self._precision("cuda", "matmul") == "tf32") is not direct.tf32
         ):
-            return self._long_mm(context, key, a, b, out)
-        if out is None:
-            out = a.new_empty(direct.shape)
-            into = out.data_ptr()
-        elif (
-            -direct.left_bytes < left - into < direct.out_bytes or -direct.right_bytes < right - into < direct.out_bytes
-        ):
-            return self._long_mm(context, None, a, b, out)
+            return self._found_mm(context, a, b, out, left, right, into)
         direct.tally.calls += 1
-        operands = (left, right, into, 0, 0, 1.0, 0.0, self._stream_of(direct.device))
+        stream = self._stream_of(direct.device)
         try:
-            direct.run(*operands)
+            direct.run(left, right, into, 0, 0, 1.0, 0.0, stream)
         except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
-            context.recover(direct, error, *operands)
+            context.recover(direct, error, left, right, into, 0, 0, 1.0, 0.0, stream)
         return out
+
+    def _found_mm(self, context: TuningContext, a: Any, b: Any, out: Any, left: int, right: int, into: int) -> Any:
+        """Multiply by what is found by sizes, and let it be found by addresses from now on."""
+        plans = context.plans
+        try:
+            key = (a.numel(), b.numel(), (left | right | into) & 15, True)
+            direct: Any = plans.get(key)
+            while direct is not None and not direct.check(a, b, out):
+                direct = direct.next
+        except _UNUSUAL:
+            return self._long_mm(context, None, a, b, out)
+        if direct is None or not self._is_precision_of(direct):
+            return self._long_mm(context, key, a, b, out)
+        if -direct.left_bytes < left - into < direct.out_bytes or -direct.right_bytes < right - into < direct.out_bytes:
+            return self._long_mm(context, None, a, b, out)
+        note_addresses(plans, direct, (left, right, into, None))
+        direct.tally.calls += 1
+        stream = self._stream_of(direct.device)
+        try:
+            direct.run(left, right, into, 0, 0, 1.0, 0.0, stream)
+        except Exception as error:  # noqa: BLE001 - as above
+            context.recover(direct, error, left, right, into, 0, 0, 1.0, 0.0, stream)
+        return out
+
+    def _new_mm(self, context: TuningContext, a: Any, b: Any) -> Any:
+        """Multiply into a new tensor."""
+        try:
+            left, right = a.data_ptr(), b.data_ptr()
+            key = (a.numel(), b.numel(), (left | right) & 15)
+            direct: Any = context.plans.get(key)
+            while direct is not None and not direct.check(a, b):
+                direct = direct.next
+        except _UNUSUAL:
+            return self._long_mm(context, None, a, b, None)
+        if direct is None or not self._is_precision_of(direct):
+            return self._long_mm(context, key, a, b, None)
+        out = a.new_empty(direct.shape)
+        into = out.data_ptr()
+        direct.tally.calls += 1
+        stream = self._stream_of(direct.device)
+        try:
+            direct.run(left, right, into, 0, 0, 1.0, 0.0, stream)
+        except Exception as error:  # noqa: BLE001 - as above
+            context.recover(direct, error, left, right, into, 0, 0, 1.0, 0.0, stream)
+        return out
+
+    def _is_precision_of(self, direct: Direct) -> bool:
+        return direct.tf32 is None or (self._precision("cuda", "matmul") == "tf32") is direct.tf32
 
     def linear(self, context: TuningContext, x: Any, weight: Any, bias: Any, out: Any) -> Any:
         """Multiply by a transposed weight, and add a bias."""
@@ -79,9 +118,7 @@ class TorchShortcut:
                     direct = direct.next
             except _UNUSUAL:
                 key, direct = None, None
-        if direct is None or (
-            direct.tf32 is not None and (self._precision("cuda", "matmul") == "tf32") is not direct.tf32
-        ):
+        if direct is None or not self._is_precision_of(direct):
             return self._long_linear(context, key, tensors, x, weight, bias, out)
         out = x.new_empty(direct.shape)
         direct.tally.calls += 1

@@ -2,11 +2,12 @@
 
 import pytest
 
-from tensorplay.backends.cublaslt import epilogue, fill, gemv_source, spin
+from tensorplay.backends.cublaslt import closeness, epilogue, fill, gemv_source, spin
 from tensorplay.errors import KernelUnavailableError, LaunchError
 
 SOURCES = {
     "spin": spin.SOURCE,
+    "closeness": closeness.SOURCE,
     **{f"fill {name}": source for name, source in fill.SOURCES.items()},
     **{f"epilogue {name}": source for name, source in epilogue.SOURCES.items()},
     **{f"gemv {name}": source for name, source in gemv_source.SOURCES.items()},
