@@ -12,6 +12,7 @@ from tensorplay.cli.bench import bench
 from tensorplay.cli.doctor import doctor
 from tensorplay.cli.exit_code import FAILED, INTERRUPTED
 from tensorplay.cli.show import show
+from tensorplay.cli.tune import tune
 from tensorplay.version import __version__
 
 __all__ = ["main"]
@@ -60,5 +61,6 @@ def main() -> None:
 
 
 main.add_command(bench)
+main.add_command(tune)
 main.add_command(show)
 main.add_command(doctor)
