@@ -1,7 +1,7 @@
 """A file of whole lines that several processes append to: how it is read, locked, mended, extended, replaced.
 
-Nothing here knows what a line says. Only the logs and the store of this package use it. No descriptor stays open between
-calls, so a fork inherits nothing; every failure is an `OSError`.
+Nothing here knows what a line says. Only the logs and the store of this package use it. No descriptor stays open
+between calls, so a fork inherits nothing; every failure is an `OSError`.
 """
 
 import contextlib

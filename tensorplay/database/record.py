@@ -45,7 +45,7 @@ def check_entry(entry: Entry) -> Entry:
     if not is_signature(entry.op, entry.params):
         check_signature(entry.signature)
     if not is_kernel_id(entry.kernel):
-        raise RecordError(f"{entry.kernel!r} is no kernel id; allowed: Default, lt_..., host_...")
+        raise RecordError(f"{entry.kernel!r} is no kernel id; allowed: Default, lt_..., host_..., cublas, skinny_...")
     if not (math.isfinite(entry.time_ms) and entry.time_ms >= 0):
         raise RecordError(f"the time of {entry.params!r} is {entry.time_ms!r}; allowed: milliseconds from 0 up")
     return entry

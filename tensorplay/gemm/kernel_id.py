@@ -7,7 +7,15 @@ from operator import le
 
 from tensorplay.errors import KernelIdError
 
-__all__ = ["DEFAULT", "HostKernelId", "KernelId", "LtKernelId", "is_kernel_id", "parse_kernel_id"]
+__all__ = [
+    "DEFAULT",
+    "HostKernelId",
+    "KernelId",
+    "LtKernelId",
+    "SourceKernelId",
+    "is_kernel_id",
+    "parse_kernel_id",
+]
 
 DEFAULT = "Default"
 
@@ -18,7 +26,9 @@ _LT = re.compile(
     "lt_" + "_".join(rf"{name}({'-1|' if name == 'splitk' else ''}{_COUNT})" for name in _LT_NAMES), re.ASCII
 )
 _HOST = re.compile(rf"host_(?P<source>[a-z]+)(?P<options>(?:_[a-z]+{_COUNT})*)", re.ASCII)
-_HOST_OPTION = re.compile(rf"_([a-z]+)({_COUNT})", re.ASCII)
+# What runs on a device beside cuBLASLt: the classic cuBLAS call, and kernels of our own for skinny products.
+_SOURCE = re.compile(rf"(?P<source>cublas|skinny)(?P<options>(?:_[a-z]+{_COUNT})*)", re.ASCII)
+_OPTION = re.compile(rf"_([a-z]+)({_COUNT})", re.ASCII)
 _INT32, _UINT32, _UINT16 = 2**31 - 1, 2**32 - 1, 2**16 - 1
 # The widths of cuBLASLt's algorithm attributes, in the order of `_LT_NAMES`.
 _LT_LARGEST = (_INT32, _UINT32, _UINT32, _INT32, _UINT32, _UINT32, _UINT32, _UINT16, _UINT16)
@@ -61,7 +71,7 @@ class HostKernelId:
 
     def __post_init__(self) -> None:
         # Compared as parts, since `numpy_threads2` as a source would read as a source and an option.
-        if _host_parts(str(self)) != (self.source, self.options):
+        if _parts(_HOST, str(self)) != (self.source, self.options):
             raise KernelIdError(f"{self} is no host kernel id; names are lower-case letters, values from 0 up")
         if len(dict(self.options)) < len(self.options):
             raise KernelIdError(f"{self} gives an option twice")
@@ -70,14 +80,35 @@ class HostKernelId:
         return f"host_{self.source}" + "".join(f"_{name}{value}" for name, value in self.options)
 
 
-def _host_parts(text: str) -> tuple[str, tuple[tuple[str, int], ...]] | None:
-    """Return the source and the options that the text names, None when it is not a host kernel id."""
-    if (match := _HOST.fullmatch(text)) is None:
+@dataclass(frozen=True, slots=True)
+class SourceKernelId:
+    """A kernel on a device that is none of cuBLASLt's: the source that it comes from, and how it is configured.
+
+    The text is the source, then `_name value` for each option, in the order they were given: `cublas`,
+    `skinny_tile8_split4`.
+    """
+
+    source: str
+    options: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if _parts(_SOURCE, str(self)) != (self.source, self.options):
+            raise KernelIdError(f"{self} is no kernel id of the sources cublas and skinny")
+        if len(dict(self.options)) < len(self.options):
+            raise KernelIdError(f"{self} gives an option twice")
+
+    def __str__(self) -> str:
+        return self.source + "".join(f"_{name}{value}" for name, value in self.options)
+
+
+def _parts(pattern: re.Pattern[str], text: str) -> tuple[str, tuple[tuple[str, int], ...]] | None:
+    """Return the source and the options that the text names, None when it does not match."""
+    if (match := pattern.fullmatch(text)) is None:
         return None
-    return match["source"], tuple((name, int(value)) for name, value in _HOST_OPTION.findall(match["options"]))
+    return match["source"], tuple((name, int(value)) for name, value in _OPTION.findall(match["options"]))
 
 
-KernelId = LtKernelId | HostKernelId
+KernelId = LtKernelId | HostKernelId | SourceKernelId
 
 
 def parse_kernel_id(text: str) -> KernelId | None:
@@ -92,9 +123,14 @@ def parse_kernel_id(text: str) -> KernelId | None:
         return None
     if (match := _LT.fullmatch(text)) is not None:
         return LtKernelId(*map(int, match.groups()))
-    if (parts := _host_parts(text)) is not None:
+    if (parts := _parts(_HOST, text)) is not None:
         return HostKernelId(*parts)
-    raise KernelIdError(f"{text!r} is no kernel id; allowed: {DEFAULT}, lt_ with its nine fields, host_ and a source")
+    if (parts := _parts(_SOURCE, text)) is not None:
+        return SourceKernelId(*parts)
+    raise KernelIdError(
+        f"{text!r} is no kernel id; allowed: {DEFAULT}, lt_ with its nine fields, host_ and a source, cublas, "
+        "skinny with its fields"
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorplay.gemm import DType
+from tensorplay.gemm import DType, GemmProblem
 
-__all__ = ["Agreement", "Tolerance", "agree", "default_tolerance"]
+__all__ = ["LAST_FACTOR", "Agreement", "Tolerance", "agree", "default_tolerance", "problem_tolerance"]
 
 Array = NDArray[Any]
 
@@ -32,6 +32,8 @@ _FLOAT32_ROUNDOFF = 2.0**-24
 _FLOAT8_SUM_ROUNDOFF = 2.0**-13
 # Each part of a complex sum has two real products a place; the margin covers the three-product form as well.
 _COMPLEX_FACTOR = 2
+# Of the fast hyperbolic tangent that kernels compute GELU with, relative; half of it is GELU's own error.
+_FAST_TANH_ERROR = 2.0**-10
 # Bias, alpha and beta round a few times more, which matters for the shortest sums only.
 _EPILOGUE_SUMMANDS = 8
 
@@ -40,6 +42,13 @@ _WORSE_THAN_DEFAULT = 2.0
 
 _LARGEST_EXCESS = 256.0
 """A default off by this many tolerances may be a lower precision, but above it is wrong, and vouches for nobody."""
+
+LAST_FACTOR = 4.0
+"""Size of the last factors of each sum on check operands, whose others are in [-1, 1].
+
+Whoever drops or doubles the end of the sums is off by the square of this at least, in each element: more than any
+tolerance of sums of up to a quarter of a million products.
+"""
 
 _BLOCK = 1 << 20
 """Elements compared at a time, so that the copies in higher precision stay small."""
@@ -114,6 +123,23 @@ def default_tolerance(
     result = out or dtype
     rounding = _FLOAT32_ROUNDOFF if result.name == "tf32" else result.unit_roundoff
     return Tolerance(atol * scale, 2.0 * rounding)
+
+
+def problem_tolerance(problem: GemmProblem) -> Tolerance:
+    """Return what an honest kernel may be off by on check operands of a problem.
+
+    To `default_tolerance` this adds what an epilogue costs: kernels may round the sum to the result's type before
+    they add to it, which is relative to the sum and not to the result, and GELU is computed with a fast tangent.
+    """
+    plain = default_tolerance(problem.dtype, problem.k, out=problem.out_dtype, accumulation=problem.accumulation)
+    # Six times the deviation of a sum of k products of factors that are uniform in [-1, 1].
+    largest = LAST_FACTOR**2 + 2.0 * math.sqrt(problem.k)
+    atol = plain.atol
+    if problem.bias or problem.accumulate or problem.activation != "none":
+        atol += plain.rtol / 2.0 * largest
+    if problem.activation == "gelu":
+        atol += _FAST_TANH_ERROR / 2.0 * largest
+    return Tolerance(atol, plain.rtol)
 
 
 def agree(

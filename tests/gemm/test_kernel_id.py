@@ -4,7 +4,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tensorplay.errors import KernelIdError
-from tensorplay.gemm import DEFAULT, HostKernelId, LtKernelId, is_kernel_id, parse_kernel_id
+from tensorplay.gemm import DEFAULT, HostKernelId, LtKernelId, SourceKernelId, is_kernel_id, parse_kernel_id
 from tensorplay.gemm.kernel_id import KernelId
 
 LT = "lt_id7_tile12_stages3_splitk0_red0_swizzle0_custom0_inner1_cluster1"
@@ -18,7 +18,12 @@ host_ids = st.builds(
     words,
     st.dictionaries(words, st.integers(0, 10**10 - 1), max_size=4).map(lambda options: tuple(options.items())),
 )
-kernel_ids = lt_ids | host_ids
+source_ids = st.builds(
+    SourceKernelId,
+    st.sampled_from(["cublas", "skinny"]),
+    st.dictionaries(words, st.integers(0, 10**10 - 1), max_size=8).map(lambda options: tuple(options.items())),
+)
+kernel_ids = lt_ids | host_ids | source_ids
 
 
 def test_a_cublaslt_kernel_reads_as_the_oldest_files_do() -> None:
@@ -39,6 +44,18 @@ def test_a_host_kernel_is_its_source_and_options_in_their_order() -> None:
     assert str(kernel) == "host_numpy_threads2_swapped1"
     assert parse_kernel_id(str(kernel)) == kernel
     assert parse_kernel_id("host_numpy") == HostKernelId("numpy")
+
+
+def test_a_kernel_of_another_source_on_a_device_is_that_source_and_its_options() -> None:
+    kernel = SourceKernelId("skinny", (("tile", 8), ("split", 4)))
+    assert str(kernel) == "skinny_tile8_split4"
+    assert parse_kernel_id(str(kernel)) == kernel
+    assert parse_kernel_id("cublas") == SourceKernelId("cublas")
+    for options in ((("tile", 8), ("tile", 8)), (("Tile", 8),), (("tile", -1),)):
+        with pytest.raises(KernelIdError):
+            SourceKernelId("skinny", options)
+    with pytest.raises(KernelIdError, match="cublas"):
+        SourceKernelId("numpy")
 
 
 def test_default_names_no_kernel() -> None:
@@ -73,6 +90,12 @@ def test_default_names_no_kernel() -> None:
         LT + "_extra1",
         LT.replace("id7", "id\u0667"),
         "host_",
+        "cublas_",
+        "cublaslt",
+        "skinny_tile",
+        "skinny_tile08",
+        "skinny_tile8 ",
+        "Skinny_tile8",
         "host_Numpy",
         "host_numpy_threads",
         "host_numpy_threads01",

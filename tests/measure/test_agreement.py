@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tensorplay.gemm import DType, dtype_of_name
-from tensorplay.measure.numerics import Agreement, Tolerance, agree, default_tolerance
+from tensorplay.gemm import DType, GemmProblem, dtype_of_name
+from tensorplay.measure.numerics import (
+    LAST_FACTOR,
+    Agreement,
+    Tolerance,
+    agree,
+    default_tolerance,
+    problem_tolerance,
+)
 
 Array = NDArray[Any]
 EXACT = np.linspace(1.0, 2.0, 12).reshape(3, 4)
@@ -199,3 +206,44 @@ def test_the_result_and_the_accumulator_may_be_of_other_types() -> None:
 def test_a_tolerance_of_no_product_is_an_error(k: int, scale: float) -> None:
     with pytest.raises(ValueError, match="allowed: k from 1 up"):
         default_tolerance(dtype("float32"), k, scale=scale)
+
+
+def problem_of(name: str, **fields: Any) -> GemmProblem:
+    return GemmProblem(dtype=dtype(name), m=16, n=16, k=fields.pop("k", 64), device="0", **fields)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("k", [1, 2, 777, 1 << 18])
+def test_no_tolerance_hides_a_sum_whose_end_was_dropped(name: str, k: int) -> None:
+    for bias, activation in ((False, "none"), (True, "none"), (True, "gelu")):
+        allowed = problem_tolerance(problem_of(name, k=k, bias=bias, activation=activation))
+        largest = LAST_FACTOR**2 + 2.0 * k**0.5
+        assert allowed.atol + allowed.rtol * largest < LAST_FACTOR**2
+
+
+def test_a_sum_that_is_rounded_before_a_bias_is_added_agrees_and_one_without_the_bias_does_not() -> None:
+    rng = np.random.default_rng(0)
+    products = rng.uniform(-60, 60, (64, 64))
+    bias = -products + rng.uniform(-1, 1, (64, 64))
+    exact = products + bias
+    rounded = (products.astype(np.float16).astype(np.float32) + bias.astype(np.float32)).astype(np.float16)
+    once = exact.astype(np.float16)
+    problem = problem_of("float16", k=4096, bias=True)
+    plain = default_tolerance(problem.dtype, problem.k)
+    for allowed, ok in ((problem_tolerance(problem), True), (plain, False)):
+        found = agree(rounded, once, lambda: exact, dtype=problem.dtype, k=problem.k, tolerance=allowed)
+        assert found.ok is ok
+    without = agree(
+        products.astype(np.float16),
+        once,
+        lambda: exact,
+        dtype=problem.dtype,
+        k=problem.k,
+        tolerance=problem_tolerance(problem),
+    )
+    assert not without.ok
+
+
+def test_a_result_in_a_wider_type_is_judged_by_that_type() -> None:
+    wide = problem_tolerance(problem_of("bfloat16", out_dtype=dtype("float32")))
+    assert wide.rtol < problem_tolerance(problem_of("bfloat16")).rtol / 1000

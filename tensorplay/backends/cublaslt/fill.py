@@ -1,6 +1,9 @@
-"""Random operands made on the device: uniform in [-1, 1], the same numbers for the same seed and place."""
+"""Random operands made on the device: uniform in [-1, 1], the same numbers for the same seed and place.
 
-from ctypes import c_longlong, c_ulonglong, c_void_p
+Or of one size, with a random sign.
+"""
+
+from ctypes import c_double, c_longlong, c_ulonglong, c_void_p
 
 from tensorplay.backends.cublaslt.nvrtc import kernel
 from tensorplay.backends.host.layout import Layout
@@ -60,22 +63,23 @@ template <> __device__ e5m2_bits rounded<e5m2_bits>(double value)
 
 template <typename T>
 __device__ void filled(T* out, long long batch, long long rows, long long columns, long long ld, long long stride,
-                       unsigned long long seed)
+                       unsigned long long seed, double size_of_all)
 {
     const long long size = rows * columns, total = batch * size, step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < total; i += step) {
         const long long product = i / size, inside = i - product * size, row = inside / columns;
         const long long place = product * stride + row * ld + (inside - row * columns);
         const double value = (double)(mixed(seed + (unsigned long long)place) >> 11) * 0x1p-52 - 1.0;
-        out[place] = rounded<T>(value);
+        out[place] = rounded<T>(size_of_all == 0.0 ? value : value < 0.0 ? -size_of_all : size_of_all);
     }
 }
 
 #define FILL(name, type)                                                                                             \
     extern "C" __global__ void fill_##name(type* out, long long batch, long long rows, long long columns,            \
-                                           long long ld, long long stride, unsigned long long seed)                  \
+                                           long long ld, long long stride, unsigned long long seed,                  \
+                                           double size_of_all)                                                       \
     {                                                                                                                \
-        filled<type>(out, batch, rows, columns, ld, stride, seed);                                                   \
+        filled<type>(out, batch, rows, columns, ld, stride, seed, size_of_all);                                      \
     }
 """
 
@@ -91,14 +95,19 @@ _TYPES = {
 SOURCES = {name: f"{_SOURCE}FILL({name}, {kind})\n" for name, kind in _TYPES.items()}
 """The CUDA C++ of each type's kernel."""
 
-_PARAMETERS = (c_void_p, c_longlong, c_longlong, c_longlong, c_longlong, c_longlong, c_ulonglong)
+_PARAMETERS = (c_void_p, c_longlong, c_longlong, c_longlong, c_longlong, c_longlong, c_ulonglong, c_double)
 _THREADS = 256
 _MOST_BLOCKS = 4096
 _REAL_PARTS = {"tf32": "float32", "complex64": "float32", "complex128": "float64"}
 
 
-def fill(ordinal: int, stream: int, address: int, dtype: DType, layout: Layout, seed: int) -> None:
-    """Enqueue filling an operand that lies so; what is between its rows is left alone. The context must be current."""
+def fill(
+    ordinal: int, stream: int, address: int, dtype: DType, layout: Layout, seed: int, *, size: float = 0.0
+) -> None:
+    """Enqueue filling an operand that lies so; what is between its rows is left alone. The context must be current.
+
+    With `size`, every number has that size and a random sign.
+    """
     parts = 2 if dtype.is_complex else 1
     name = _REAL_PARTS.get(dtype.name, dtype.name)
     columns = layout.columns * parts
@@ -114,4 +123,5 @@ def fill(ordinal: int, stream: int, address: int, dtype: DType, layout: Layout, 
         layout.ld * parts,
         layout.stride * parts,
         seed,
+        size,
     )

@@ -24,7 +24,8 @@ def reference_result(scratch: Scratch, stream: int) -> NDArray[Any]:
     left, right = (from_device(*scratch.part(name), stream) for name in ("left", "right"))
     c = from_device(*scratch.part("c"), stream) if problem.accumulate else None
     bias = from_device(*scratch.part("bias"), stream)[0] if problem.bias else None
-    return expected_result(problem, left, right, c=c, bias=bias)
+    operands = scratch.sets[0]
+    return expected_result(problem, left, right, c=c, bias=bias, alpha=operands.alpha, beta=operands.beta)
 
 
 def expected_result(

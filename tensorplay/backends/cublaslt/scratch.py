@@ -10,12 +10,15 @@ from tensorplay.backends.cublaslt.number_types import is_float8
 from tensorplay.backends.cublaslt.status import check
 from tensorplay.backends.host.layout import Layout, left_layout, out_layout, right_layout
 from tensorplay.gemm import DType, GemmProblem, dtype_of_name
+from tensorplay.measure.numerics import LAST_FACTOR
 
 __all__ = ["Scratch", "ScratchSet", "set_bytes"]
 
 _LINE = 256
 _NAN_BYTE = 0xFF
 # Far apart: an operand's numbers depend on the seed and the place of the element.
+# Exact in every type; neither 1 nor 0, which kernels may treat as special.
+_ALPHA, _BETA = 0.75, -0.5
 _SEEDS = {"left": 1 << 40, "right": 2 << 40, "c": 3 << 40, "bias": 4 << 40}
 
 
@@ -76,6 +79,8 @@ def set_bytes(problem: GemmProblem) -> int:
 class Scratch:
     """Sets of operands of one problem, with the same numbers in each; give the memory back with `free`.
 
+    The last factors of each sum are of one size, `LAST_FACTOR`, so that a dropped end of a sum shows.
+
     What lies between rows is NaN, and so are the results. Addresses are multiples of the problem's alignment and,
     below 16, of no more. The device's context must be current when it is made.
     """
@@ -116,6 +121,11 @@ class Scratch:
             if name in self._parts:
                 part = self._parts[name]
                 fill(ordinal, stream, addresses[name], part.dtype, part.layout, seed)
+        for name in ("left", "right"):
+            part = self._parts[name]
+            offset, last = _last_factors(self.problem, name, part.layout)
+            address = addresses[name] + offset * part.dtype.itemsize
+            fill(ordinal, stream, address, part.dtype, last, _SEEDS[name], size=LAST_FACTOR)
         done = 1
         while done < sets:
             count = min(done, sets - done)
@@ -139,6 +149,14 @@ class Scratch:
             out=addresses["out"],
             c=addresses.get("c", 0),
             bias=addresses.get("bias", 0),
-            alpha=1.0,
-            beta=1.0 if self.problem.accumulate else 0.0,
+            alpha=_ALPHA,
+            beta=_BETA if self.problem.accumulate else 0.0,
         )
+
+
+def _last_factors(problem: GemmProblem, name: str, layout: Layout) -> tuple[int, Layout]:
+    """Return where the last factor of each sum lies in an operand: the first of them, in elements, and the layout."""
+    is_by_rows = problem.transpose_left if name == "left" else not problem.transpose_right
+    if is_by_rows:
+        return (layout.rows - 1) * layout.ld, Layout(layout.batch, 1, layout.columns, layout.ld, layout.stride)
+    return layout.columns - 1, Layout(layout.batch, layout.rows, 1, layout.ld, layout.stride)

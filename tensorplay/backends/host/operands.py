@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tensorplay.backends.host.dtypes import numpy_dtype
 from tensorplay.backends.host.layout import Layout, left_layout, out_layout, right_layout
 from tensorplay.gemm import GemmProblem
+from tensorplay.measure.numerics import LAST_FACTOR
 
 __all__ = ["Operands", "new_result", "operand_bytes", "random_operands"]
 
@@ -36,6 +37,7 @@ def operand_bytes(problem: GemmProblem) -> int:
 def random_operands(problem: GemmProblem, seed: int) -> Operands:
     """Return operands uniform in [-1, 1], complex numbers in both parts; the same seed gives the same numbers.
 
+    The last factors of each sum are of one size, `LAST_FACTOR`, so that a dropped end of a sum shows.
     What lies between rows is NaN, and so is the result: a kernel that reads the one or leaves out some of the
     other shows.
     """
@@ -43,6 +45,8 @@ def random_operands(problem: GemmProblem, seed: int) -> Operands:
     left, right = _empty(problem, left_layout(problem)), _empty(problem, right_layout(problem))
     _fill(left, generator)
     _fill(right, generator)
+    _enlarge(left[..., -1])
+    _enlarge(right[..., -1, :])
     return Operands(left, right, new_result(problem))
 
 
@@ -61,6 +65,15 @@ def _fill(operand: NDArray[Any], generator: "np.random.Generator") -> None:
         _fill(operand.imag, generator)
     else:
         operand[...] = _uniform(operand.shape, operand.dtype, generator)
+
+
+def _enlarge(numbers: NDArray[Any]) -> None:
+    """Give all numbers one size, and leave their signs."""
+    if numbers.dtype.kind == "c":
+        _enlarge(numbers.real)
+        _enlarge(numbers.imag)
+    else:
+        numbers[...] = np.where(numbers < 0, -LAST_FACTOR, LAST_FACTOR)
 
 
 def _uniform(shape: tuple[int, ...], dtype: np.dtype[Any], generator: "np.random.Generator") -> NDArray[Any]:

@@ -7,6 +7,7 @@ from tensorplay.backends.host.dtypes import numpy_dtype
 from tensorplay.backends.host.layout import Layout, left_layout, new_output, out_layout, right_layout
 from tensorplay.backends.host.operands import operand_bytes, random_operands
 from tensorplay.gemm import GemmProblem, dtype_of_word
+from tensorplay.measure.numerics import LAST_FACTOR
 from tensorplay.ops.layout import batch_problem, matrix_problem
 
 FLOAT32 = dtype_of_word("Float32")
@@ -55,12 +56,14 @@ def test_stacks_pose_the_problem_that_they_were_made_for(left: int | None, right
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_numbers_are_uniform_from_minus_one_to_one_and_the_same_for_a_seed(word: str) -> None:
+def test_numbers_are_uniform_but_for_the_last_of_each_sum_and_the_same_for_a_seed(word: str) -> None:
     problem = GemmProblem(dtype=dtype_of_word(word), m=60, n=50, k=40, transpose_right=True)
     operands = random_operands(problem, 5)
-    for operand in operands[:2]:
+    for operand in (operands.left, operands.right.T):
         wide = operand.astype(np.complex128)
-        for part in (wide.real, wide.imag) if problem.dtype.is_complex else (wide.real,):
+        for whole in (wide.real, wide.imag) if problem.dtype.is_complex else (wide.real,):
+            assert set(whole[:, -1]) == {-LAST_FACTOR, LAST_FACTOR}
+            part = whole[:, :-1]
             assert -1 <= part.min() < -0.9
             assert 0.9 < part.max() <= 1
             assert abs(part.mean()) < 0.1
