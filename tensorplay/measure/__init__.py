@@ -3,7 +3,9 @@
 from tensorplay.measure.budget import Allowance, Budget, Deadline
 from tensorplay.measure.mean_choice import lowest_mean, select_in_process
 from tensorplay.measure.numerics import Agreement, Tolerance, agree, default_tolerance
-from tensorplay.measure.report import CandidateReport, Confirmation, SelectionReport, Verdict
+from tensorplay.measure.report import CandidateReport, Confirmation, SearchReport, SelectionReport, Verdict
+from tensorplay.measure.search import Search
+from tensorplay.measure.search_memory import SearchMemory
 from tensorplay.measure.selection import Selection, choose
 
 __all__ = [
@@ -13,6 +15,9 @@ __all__ = [
     "CandidateReport",
     "Confirmation",
     "Deadline",
+    "Search",
+    "SearchMemory",
+    "SearchReport",
     "Selection",
     "SelectionReport",
     "Tolerance",

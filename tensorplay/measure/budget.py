@@ -127,6 +127,16 @@ class Deadline:
             return math.inf
         return self._start + share * (self._end - self._start) - self._clock()
 
+    def now(self) -> float:
+        """Return what its clock shows, in seconds."""
+        return self._clock()
+
+    def within(self, seconds: float, share: float = 1.0) -> "Deadline":
+        """Return the deadline that comes first: `seconds` from now, or the first `share` of this one."""
+        earlier = Deadline(self._clock)
+        earlier._end = earlier._start + min(seconds, self.remaining_seconds(share))
+        return earlier
+
     def has_passed(self, share: float = 1.0) -> bool:
         """Return whether the first `share` of the whole time has passed."""
         return self.remaining_seconds(share) <= 0.0

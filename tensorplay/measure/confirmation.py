@@ -1,65 +1,85 @@
-"""The confirmation: the leader of the race against the first choice, in fresh alternating pairs."""
+"""The confirmation: those who lead the race against the first choice, in fresh alternating rounds."""
 
-import math
 from collections.abc import Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from tensorplay.measure.judgement import FEWEST_PAIRS, FEWEST_SEPARATED, judge
 from tensorplay.measure.report import Confirmation, Verdict
 from tensorplay.measure.sampler import Record, Sampler
-from tensorplay.measure.statistics import fewest_samples, mean_without_worst, median, paired_gain
 
-__all__ = ["CONFIDENCE", "FEWEST_PAIRS", "RESERVED_SAMPLES", "UNSTABLE_WIDTH", "WORST_SHARE", "confirm", "judge"]
+__all__ = ["RESERVED_SAMPLES", "Ruling", "confirm"]
 
 T = TypeVar("T")
-
-CONFIDENCE = 0.99
-"""Of the lower bound of the gain, one-sided: a kernel that is no faster passes it once in a hundred times at most."""
-
-FEWEST_PAIRS = fewest_samples(CONFIDENCE)
-"""Below this many pairs there is no such bound."""
-
-UNSTABLE_WIDTH = 0.10
-"""An interval of the gain wider than this, around zero, tells neither a gain of 5 % nor a loss of 5 %."""
 
 RESERVED_SAMPLES = FEWEST_PAIRS + 1
 """What a candidate keeps for the confirmation: enough pairs even if one is interrupted."""
 
-WORST_SHARE = 0.1
-"""Part of the samples, and one more, that may be an interruption's fault; a kernel slow more often is slow."""
-
-_PAIRS_FOR_BLOCKS = 40
-"""From here on there are enough pairs to make one observation of two, which cancels what the place in a pair does."""
+Pairs = list[tuple[float, float]]
 
 
-def confirm(sampler: Sampler[T], challenger: Record[T], *, min_gain: float) -> tuple[Verdict, Confirmation | None]:
-    """Compare the challenger with the first choice in as many pairs as the budget allows, and judge.
+@dataclass(frozen=True, slots=True)
+class Ruling(Generic[T]):
+    """What the confirmation says of one challenger; without a confirmation, too few pairs fitted or somebody broke."""
 
-    The pairs alternate, A B, B A, A B, so that drift and place favour neither. Their number is fixed by the
-    budget and never by what they show, for looking until it fits would find a gain in any noise; where only the
-    last of the fewest pairs does not quite fit, it is taken all the same. The challenger wins when its median
-    gain is at least `min_gain`, the lower bound of the gain is above zero, and neither its mean without the
-    worst samples nor its best sample is worse. A launch that fails may drop the challenger: then the verdict says
-    nothing, and `challenger.dropped` everything.
+    verdict: Verdict
+    challenger: Record[T]
+    confirmation: Confirmation | None
+
+
+def confirm(sampler: Sampler[T], finalists: Sequence[Record[T]], *, min_gain: float) -> Ruling[T]:
+    """Compare the finalists with the first choice in as many rounds as the budget allows, and judge.
+
+    Each round times the first choice and every finalist once, in this order and the other way round in turn, so
+    that drift and place favour nobody. The number of rounds is fixed by the budget of the first choice and of the
+    leader, the first of the finalists, and never by what they show, for looking until it fits would find a gain in any
+    noise; where only the last of the fewest pairs does not quite fit, it is taken all the same.
+
+    The leader alone decides whether the first choice is replaced. When it is, a runner-up that was confirmed too, in
+    the same rounds, takes the leader's place if it has the higher median gain: the race has fewer samples to tell
+    near ties apart. Nobody wins whose best sample is worse than the first choice's. A launch that fails may drop the
+    leader: then the verdict says nothing, and `dropped` everything.
     """
-    first = sampler.first
-    planned = _affordable_pairs(sampler, challenger)
-    if planned < FEWEST_PAIRS:
-        return Verdict.INSUFFICIENT_BUDGET, None
-    pairs: list[tuple[float, float]] = []
+    leader = finalists[0]
+    planned = _affordable_rounds(sampler, leader)
+    if planned < FEWEST_SEPARATED:
+        return Ruling(Verdict.INSUFFICIENT_BUDGET, leader, None)
+    field = _field(sampler, finalists, planned)
+    pairs: dict[Record[T], Pairs] = {record: [] for record in field[1:]}
     for turn in range(planned):
-        order = (first, challenger) if turn % 2 == 0 else (challenger, first)
-        if not _can_go_on(sampler, order, overrun=len(pairs) < FEWEST_PAIRS):
+        standing = [record for record in field if record in field[:2] or _goes_on(record, pairs[record], turn)]
+        order = standing if turn % 2 == 0 else standing[::-1]
+        if not _can_go_on(sampler, order, overrun=turn < min(planned, FEWEST_PAIRS)):
             break
-        times = sampler.pair(*order)
-        if times is None:
-            return Verdict.FIRST_CHOICE, None
-        pairs.append(times if turn % 2 == 0 else times[::-1])
-    if len(pairs) < FEWEST_PAIRS:
-        return Verdict.INSUFFICIENT_BUDGET, None
+        times = sampler.together(order)
+        if sampler.first not in times or leader not in times:
+            return Ruling(Verdict.FIRST_CHOICE, leader, None)
+        for record in standing[1:]:
+            if record in times:
+                pairs[record].append((times[sampler.first], times[record]))
+    if len(pairs[leader]) < FEWEST_SEPARATED:
+        return Ruling(Verdict.INSUFFICIENT_BUDGET, leader, None)
+    return _best(sampler, leader, pairs, min_gain)
+
+
+def _best(sampler: Sampler[T], leader: Record[T], pairs: dict[Record[T], Pairs], min_gain: float) -> Ruling[T]:
+    ruling = _ruling(sampler, leader, pairs[leader], min_gain)
+    if ruling.verdict is not Verdict.WINNER:
+        return ruling
+    # Whoever broke on the way has fewer pairs than the leader.
+    complete = [record for record in pairs if len(pairs[record]) == len(pairs[leader])]
+    confirmed = [_ruling(sampler, record, pairs[record], min_gain) for record in complete]
+    return max(
+        (each for each in confirmed if each.verdict is Verdict.WINNER),
+        key=lambda each: each.confirmation.gain if each.confirmation else 0.0,
+    )
+
+
+def _ruling(sampler: Sampler[T], challenger: Record[T], pairs: Pairs, min_gain: float) -> Ruling[T]:
     verdict, confirmation = judge(pairs, min_gain)
-    if verdict is Verdict.WINNER and not _is_faster_at_best(challenger, first):
-        return Verdict.UNSTABLE, confirmation
-    return verdict, confirmation
+    if verdict is Verdict.WINNER and not _is_faster_at_best(challenger, sampler.first):
+        verdict = Verdict.UNSTABLE
+    return Ruling(verdict, challenger, confirmation)
 
 
 def _is_faster_at_best(challenger: Record[T], first: Record[T]) -> bool:
@@ -72,44 +92,37 @@ def _is_faster_at_best(challenger: Record[T], first: Record[T]) -> bool:
     return min(challenger.careful_ms) < min(first.careful_ms)
 
 
-def judge(pairs: Sequence[tuple[float, float]], min_gain: float) -> tuple[Verdict, Confirmation]:
-    """Return what pairs of (first choice, challenger) times, at least `FEWEST_PAIRS`, say."""
-    first, challenger = zip(*pairs, strict=True)
-    gain = paired_gain(pairs, CONFIDENCE, block=2 if len(pairs) >= _PAIRS_FOR_BLOCKS else 1)
-    confirmation = Confirmation(
-        pairs=len(pairs),
-        first_choice_ms=median(first),
-        winner_ms=median(challenger),
-        gain=gain.median,
-        gain_low=gain.low,
-        gain_high=gain.high,
-    )
-    if gain.median >= min_gain and gain.low > 0.0:
-        worst = math.ceil(WORST_SHARE * len(pairs)) + 1
-        is_slow_often = mean_without_worst(challenger, worst) > mean_without_worst(first, worst)
-        return (Verdict.UNSTABLE if is_slow_often else Verdict.WINNER), confirmation
-    if gain.high <= 0.0:
-        return Verdict.FIRST_CHOICE, confirmation
-    if gain.low <= 0.0 and gain.high - gain.low > UNSTABLE_WIDTH:
-        return Verdict.UNSTABLE, confirmation
-    return Verdict.WITHIN_NOISE, confirmation
-
-
-def _affordable_pairs(sampler: Sampler[T], challenger: Record[T]) -> int:
-    contestants = (sampler.first, challenger)
+def _affordable_rounds(sampler: Sampler[T], leader: Record[T]) -> int:
+    contestants = (sampler.first, leader)
     affordable = _affordable(contestants, overrun=False)
     if affordable < FEWEST_PAIRS:
         affordable = min(FEWEST_PAIRS, _affordable(contestants, overrun=True))
-    fewest_seconds = FEWEST_PAIRS * sum(each.estimate_ms for each in contestants) / 1000.0
+    fewest_seconds = FEWEST_SEPARATED * sum(each.estimate_ms for each in contestants) / 1000.0
     return affordable if fewest_seconds <= sampler.deadline.remaining_seconds() else 0
 
 
-def _affordable(contestants: tuple[Record[T], Record[T]], *, overrun: bool) -> int:
+def _field(sampler: Sampler[T], finalists: Sequence[Record[T]], planned: int) -> list[Record[T]]:
+    """Return the first choice, the leader, and those runners-up that can stay to the end without costing a round."""
+    field = [sampler.first, finalists[0]]
+    left_ms = sampler.deadline.remaining_seconds() * 1000.0
+    for record in finalists[1:]:
+        round_ms = sum(each.estimate_ms for each in (*field, record))
+        if _affordable((record,), overrun=False) >= planned and planned * round_ms <= left_ms:
+            field.append(record)
+    return field
+
+
+def _goes_on(runner_up: Record[T], pairs: Pairs, turn: int) -> bool:
+    """Return whether a runner-up took part so far, and can be timed once more."""
+    return runner_up.dropped is None and len(pairs) == turn and _affordable((runner_up,), overrun=False) > 0
+
+
+def _affordable(contestants: Sequence[Record[T]], *, overrun: bool) -> int:
     return min(each.allowance.remaining_samples(each.estimate_ms, last_may_overrun=overrun) for each in contestants)
 
 
-def _can_go_on(sampler: Sampler[T], order: tuple[Record[T], Record[T]], *, overrun: bool) -> bool:
-    """Return whether both may be timed once more, and at most the second of them crosses the deadline."""
+def _can_go_on(sampler: Sampler[T], order: Sequence[Record[T]], *, overrun: bool) -> bool:
+    """Return whether all may be timed once more, and at most the last of them crosses the deadline."""
     if _affordable(order, overrun=overrun) < 1:
         return False
-    return sampler.deadline.remaining_seconds() * 1000.0 > order[0].estimate_ms
+    return sampler.deadline.remaining_seconds() * 1000.0 > sum(each.estimate_ms for each in order[:-1])

@@ -1,16 +1,6 @@
 """Whether a candidate computes the same product as the default kernel, up to what rounding explains.
 
-The bound
----------
-For operands drawn with mean zero, sums of k products grow like sqrt(k), and the rounding errors of adding them up
-one after the other, each a random share of the sum so far, again accumulate like sqrt(k): together about
-`0.1 u k` for factors uniform in [-1, 1], u being the unit roundoff of the accumulator. This is the probabilistic
-analysis of Higham and Mary, "Sharper probabilistic backward error analysis for basic linear algebra kernels with
-random data", SIAM J. Sci. Comput. 42 (2020); the bound for any data, `sqrt(k) u |A||B|` (SIAM J. Sci. Comput. 41
-(2019)), would let a dropped tail of a long sum pass. In-order summation is the worst that kernels do: blocks,
-trees and split sums err less. The largest error is further out than a normal one would be, since sums that
-wander far err more: `1.4 u k` among two million elements. `4 u k` is taken. To this comes the rounding of the
-result, once, relative to the element itself.
+How much that is, `tolerance` says, for the operands that `check_operands` describes.
 """
 
 import math
@@ -21,21 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorplay.gemm import DType, GemmProblem
+from tensorplay.gemm import DType
+from tensorplay.measure.tolerance import Tolerance, default_tolerance, problem_tolerance
 
-__all__ = ["LAST_FACTOR", "Agreement", "Tolerance", "agree", "default_tolerance", "problem_tolerance"]
+__all__ = ["Agreement", "Tolerance", "agree", "default_tolerance", "problem_tolerance"]
 
 Array = NDArray[Any]
-
-_FLOAT32_ROUNDOFF = 2.0**-24
-# Hopper's FP8 products are summed in float32 registers, but with only about 14 bits kept when aligning addends.
-_FLOAT8_SUM_ROUNDOFF = 2.0**-13
-# Each part of a complex sum has two real products a place; the margin covers the three-product form as well.
-_COMPLEX_FACTOR = 2
-# Of the fast hyperbolic tangent that kernels compute GELU with, relative; half of it is GELU's own error.
-_FAST_TANH_ERROR = 2.0**-10
-# Bias, alpha and beta round a few times more, which matters for the shortest sums only.
-_EPILOGUE_SUMMANDS = 8
 
 _WORSE_THAN_DEFAULT = 2.0
 """How much larger the candidate's error may be than the default's, where the default's exceeds the tolerance."""
@@ -43,28 +24,8 @@ _WORSE_THAN_DEFAULT = 2.0
 _LARGEST_EXCESS = 256.0
 """A default off by this many tolerances may be a lower precision, but above it is wrong, and vouches for nobody."""
 
-LAST_FACTOR = 4.0
-"""Size of the last factors of each sum on check operands, whose others are in [-1, 1].
-
-Whoever drops or doubles the end of the sums is off by the square of this at least, in each element: more than any
-tolerance of sums of up to a quarter of a million products.
-"""
-
 _BLOCK = 1 << 20
 """Elements compared at a time, so that the copies in higher precision stay small."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """An element may be off by `atol + rtol * |expected|`; both finite, from 0 up, else `ValueError`."""
-
-    atol: float
-    rtol: float
-
-    def __post_init__(self) -> None:
-        for name, value in (("atol", self.atol), ("rtol", self.rtol)):
-            if not (math.isfinite(value) and value >= 0.0):
-                raise ValueError(f"{name} is {value!r}; allowed: a finite number from 0 up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,60 +47,6 @@ class Agreement:
     max_abs_error: float
     max_rel_error: float
     reason: str
-
-
-def default_tolerance(
-    dtype: DType, k: int, *, out: DType | None = None, accumulation: DType | None = None, scale: float = 1.0
-) -> Tolerance:
-    """Return what an honest kernel may be off by on random operands of mean zero; see the module for the bound.
-
-    Parameters
-    ----------
-    dtype : DType
-        Of the operands.
-    k : int
-        Length of the sums, at least 1.
-    out : DType, optional
-        Of the result, where it is not `dtype`.
-    accumulation : DType, optional
-        What the products are summed in, where it is not the plain choice: float32 for the half types, the
-        type itself for others.
-    scale : float
-        The largest product of two factors, times `|alpha|`; 1 for operands in [-1, 1].
-
-    Raises
-    ------
-    ValueError
-        When `k` is below 1 or `scale` is no positive number.
-    """
-    if k < 1 or not (math.isfinite(scale) and scale > 0.0):
-        raise ValueError(f"k is {k} and scale {scale!r}; allowed: k from 1 up, and a positive scale")
-    sum_roundoff = accumulation.unit_roundoff if accumulation else _sum_roundoff(dtype)
-    summands = (k + _EPILOGUE_SUMMANDS) * (_COMPLEX_FACTOR if dtype.is_complex else 1)
-    atol = 4.0 * sum_roundoff * summands
-    if dtype.name == "tf32":
-        # Factors are rounded, or cut off, to TF32 before they are multiplied; those errors are independent.
-        atol += 4.0 * dtype.unit_roundoff * math.sqrt(k)
-    result = out or dtype
-    rounding = _FLOAT32_ROUNDOFF if result.name == "tf32" else result.unit_roundoff
-    return Tolerance(atol * scale, 2.0 * rounding)
-
-
-def problem_tolerance(problem: GemmProblem) -> Tolerance:
-    """Return what an honest kernel may be off by on check operands of a problem.
-
-    To `default_tolerance` this adds what an epilogue costs: kernels may round the sum to the result's type before
-    they add to it, which is relative to the sum and not to the result, and GELU is computed with a fast tangent.
-    """
-    plain = default_tolerance(problem.dtype, problem.k, out=problem.out_dtype, accumulation=problem.accumulation)
-    # Six times the deviation of a sum of k products of factors that are uniform in [-1, 1].
-    largest = LAST_FACTOR**2 + 2.0 * math.sqrt(problem.k)
-    atol = plain.atol
-    if problem.bias or problem.accumulate or problem.activation != "none":
-        atol += plain.rtol / 2.0 * largest
-    if problem.activation == "gelu":
-        atol += _FAST_TANH_ERROR / 2.0 * largest
-    return Tolerance(atol, plain.rtol)
 
 
 def agree(
@@ -195,12 +102,6 @@ class _Distance(NamedTuple):
     max_rel: float
     wrong: int
     worst: int
-
-
-def _sum_roundoff(dtype: DType) -> float:
-    if dtype.name.startswith("float8"):
-        return _FLOAT8_SUM_ROUNDOFF
-    return min(dtype.unit_roundoff, _FLOAT32_ROUNDOFF)
 
 
 def _refused(reason: str) -> Agreement:

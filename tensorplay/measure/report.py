@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
-__all__ = ["CandidateReport", "Confirmation", "SelectionReport", "Verdict"]
+__all__ = ["CandidateReport", "Confirmation", "SearchReport", "SelectionReport", "Verdict"]
 
 
 class Verdict(StrEnum):
@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     """A candidate beat the first choice in the confirmation, by the margin and outside the noise."""
 
     FIRST_CHOICE = "first choice"
-    """Nothing beat it: it led the race, or the confirmation shows that the leader is no faster."""
+    """Nothing beat it: nobody in the race gained the margin, or the confirmation shows that the leader is no faster."""
 
     WITHIN_NOISE = "within noise"
     """The leader's gain is below the margin, or not distinguishable from the noise."""
@@ -71,18 +71,20 @@ class CandidateReport:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The fresh comparison of the race's leader with the first choice.
+    """The fresh comparison of a finalist with the first choice.
 
     Attributes
     ----------
     pairs : int
         Pairs of samples that were taken.
     first_choice_ms, winner_ms : float
-        Medians of the two, the leader being called winner whether or not it won.
+        Medians of the two, the finalist being called winner whether or not it won.
     gain : float
-        Median share by which the first choice takes longer; 0.05 is 5 %, negative when the leader is slower.
+        Median share by which the first choice takes longer; 0.05 is 5 %, negative when the finalist is slower.
     gain_low, gain_high : float
-        Bounds of the gain, each one-sided with 99 % confidence.
+        Bounds of the gain, each one-sided with 99 % confidence; of fewer than seven pairs, the least and the largest.
+    margin : float
+        What the gain had to be at least: `min_gain`, or more where the pairs scatter.
     """
 
     pairs: int
@@ -91,6 +93,39 @@ class Confirmation:
     gain: float
     gain_low: float
     gain_high: float
+    margin: float = 0.0
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields as plain JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReport:
+    """How far a search beyond the offered candidates went.
+
+    Attributes
+    ----------
+    checked : int
+        Neighbours whose results were compared; without a numerical check, those that were launched.
+    passed : int
+        Of these, those that were right.
+    timed : int
+        Of these, those that were read at least once.
+    kept : int
+        Of these, those that went on to the race.
+    seconds : float
+        What it took.
+    is_complete : bool
+        Whether it ended because nothing promising was left, and not because time was.
+    """
+
+    checked: int
+    passed: int
+    timed: int
+    kept: int
+    seconds: float
+    is_complete: bool
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as plain JSON values."""
@@ -114,6 +149,8 @@ class SelectionReport:
         In the order they were given, the first choice first.
     confirmation : Confirmation or None
         None when there was none, or it had too few pairs.
+    search : SearchReport or None
+        None when only offered candidates took part.
     """
 
     verdict: Verdict
@@ -122,6 +159,7 @@ class SelectionReport:
     first_choice_ms: float | None
     candidates: tuple[CandidateReport, ...]
     confirmation: Confirmation | None = None
+    search: SearchReport | None = None
 
     @classmethod
     def not_measured(cls, first_choice: str, reason: str) -> Self:
@@ -142,4 +180,5 @@ class SelectionReport:
             "first_choice_ms": self.first_choice_ms,
             "candidates": [candidate.to_dict() for candidate in self.candidates],
             "confirmation": self.confirmation.to_dict() if self.confirmation else None,
+            "search": self.search.to_dict() if self.search else None,
         }

@@ -1,7 +1,7 @@
 """The order of launches, and what came of them: who is timed when, within whose allowance.
 
 What drifts must hit everybody alike, so candidates are timed in turn, never one after the other's whole share:
-rounds in changing order for the race, alternating pairs for the confirmation. No call to the timer holds a
+rounds in changing order for the race, alternating rounds for the confirmation. No call to the timer holds a
 candidate twice, so that its allowance is looked at before each of its samples.
 """
 
@@ -118,10 +118,12 @@ class Sampler(Generic[T]):
     ) -> None:
         if len(candidates) == 0:
             raise ValueError("no candidates were given; the first must be the library's first choice")
-        self.records = [Record(each, describe(each), Allowance(budget, reserved_samples)) for each in candidates]
         self.deadline = deadline
+        self.describe = describe
         self._timer = timer
         self._budget = budget
+        self._reserved_samples = reserved_samples
+        self.records = [self.enter(each) for each in candidates]
         self._rng = rng
         self._order: list[Record[T]] = []
 
@@ -144,10 +146,29 @@ class Sampler(Generic[T]):
         """Return the records in random order."""
         return self._rng.sample(list(records), len(records))
 
-    def warm_up(self, record: Record[T]) -> None:
-        """Launch once untimed, then as often as the warm-up part of the budget says."""
+    def enter(self, candidate: T) -> Record[T]:
+        """Return a record of the candidate, which takes part in nothing until it is among the `records`."""
+        return Record(candidate, self.describe(candidate), Allowance(self._budget, self._reserved_samples))
+
+    def pace(self, launches: int) -> float:
+        """Return a screening time of the first choice that counts against no budget: what others are compared with.
+
+        A search compares thousands of candidates with it, over seconds in which clocks drift.
+        """
+        first = self.first
         try:
-            self._timer.warm_up(record.candidate)
+            reading = self._timer.screen(first.candidate, launches)
+        except LaunchError as error:
+            raise self._not_timed(error) from error
+        if not _SHORTEST_MS <= reading <= _LONGEST_MS:
+            raise self._not_timed(_no_duration(reading))
+        return reading
+
+    def warm_up(self, record: Record[T], *, is_proven: bool = False) -> None:
+        """Launch once untimed, unless it is proven to launch, then as often as the warm-up part of the budget says."""
+        try:
+            if not is_proven:
+                self._timer.warm_up(record.candidate)
             self._warm_further(record)
         except LaunchError as error:
             self._drop(record, error)
@@ -174,14 +195,12 @@ class Sampler(Generic[T]):
             for record, sample in self._samples(group):
                 record.rounds[number] = sample
 
-    def pair(self, first: Record[T], second: Record[T]) -> tuple[float, float] | None:
-        """Take a fresh sample of each, in this order; None when one of them is dropped by it."""
-        samples = self._samples([first, second])
-        for record, sample in samples:
+    def together(self, order: Sequence[Record[T]]) -> dict[Record[T], float]:
+        """Take a fresh sample of each for the confirmation, in this order; who is dropped by it is left out."""
+        samples = dict(self._samples(order))
+        for record, sample in samples.items():
             record.confirming.append(sample)
-        if len(samples) < 2:
-            return None
-        return samples[0][1], samples[1][1]
+        return samples
 
     def _warm_further(self, record: Record[T]) -> None:
         # Timed only to know when the duration is over: measuring looks at no clock but the deadline's.
@@ -231,11 +250,18 @@ class Sampler(Generic[T]):
     def _is_time(self, record: Record[T], time_ms: float) -> bool:
         if _SHORTEST_MS <= time_ms <= _LONGEST_MS:
             return True
-        self._drop(record, MeasurementError(f"timed as {time_ms} ms, which is no duration of a launch"))
+        self._drop(record, _no_duration(time_ms))
         return False
 
     def _drop(self, record: Record[T], error: Exception) -> None:
         if record is self.first:
-            raise MeasurementError(f"the first choice {record.kernel} cannot be timed: {error}") from error
+            raise self._not_timed(error) from error
         record.is_broken = True
         record.dropped = f"cannot run: {error}" if isinstance(error, LaunchError) else str(error)
+
+    def _not_timed(self, error: Exception) -> MeasurementError:
+        return MeasurementError(f"the first choice {self.first.kernel} cannot be timed: {error}")
+
+
+def _no_duration(time_ms: float) -> MeasurementError:
+    return MeasurementError(f"timed as {time_ms} ms, which is no duration of a launch")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from tensorplay.measure.confirmation import FEWEST_PAIRS
+from tensorplay.measure.judgement import FEWEST_PAIRS
 from tensorplay.measure.sampler import EARLY_SHARE, Record, Sampler
 
 __all__ = ["FIRST_LIMIT", "LAUNCHES", "SECOND_LIMIT", "SMALL_FIELD", "TIME_RAN_OUT", "screen"]

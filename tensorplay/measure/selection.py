@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tensorplay.measure.budget import Budget, Deadline
-from tensorplay.measure.confirmation import FEWEST_PAIRS, RESERVED_SAMPLES, confirm
+from tensorplay.measure.confirmation import RESERVED_SAMPLES, Ruling, confirm
+from tensorplay.measure.judgement import FEWEST_SEPARATED
 from tensorplay.measure.mean_choice import lowest_mean, select_in_process
-from tensorplay.measure.race import leader, race
+from tensorplay.measure.race import finalists, race
 from tensorplay.measure.report import CandidateReport, Confirmation, SelectionReport, Verdict
 from tensorplay.measure.sampler import Record, Sampler
 from tensorplay.measure.screening import TIME_RAN_OUT, screen
+from tensorplay.measure.search import Search, widen
 from tensorplay.measure.statistics import median, quartiles
 from tensorplay.typing import Timer
 
@@ -49,9 +51,10 @@ def choose(
     *,
     budget: Budget,
     describe: Callable[[T], str],
-    min_gain: float = 0.02,
+    min_gain: float = 0.01,
     deadline: Deadline | None = None,
     rng: random.Random | None = None,
+    search: Search[T] | None = None,
 ) -> Selection[T]:
     """Measure the candidates and return the fastest, or the first of them unless another is surely faster.
 
@@ -74,16 +77,20 @@ def choose(
         still timed, once.
     rng : random.Random, optional
         Decides the order of launches; seeded alike for all calls unless given.
+    search : Search, optional
+        How to look beyond the candidates, after they were screened. Needs a deadline, whose clock it goes by.
 
     Raises
     ------
     ValueError
-        When there are no candidates, or `min_gain` is negative or not finite.
+        When there are no candidates, `min_gain` is negative or not finite, or there is a search and no deadline.
     MeasurementError
         When the first choice cannot be timed.
     """
     if not (math.isfinite(min_gain) and min_gain >= 0.0):
-        raise ValueError(f"min_gain is {min_gain!r}; allowed: a share from 0 up, such as 0.02")
+        raise ValueError(f"min_gain is {min_gain!r}; allowed: a share from 0 up, such as 0.01")
+    if search is not None and deadline is None:
+        raise ValueError("a search needs a deadline, of no seconds if it has none: its clock says when it is over")
     sampler = Sampler(
         candidates,
         timer,
@@ -94,7 +101,8 @@ def choose(
         rng=rng or random.Random(0),  # noqa: S311 - an order of launches, not a secret
     )
     screen(sampler)
-    race(sampler)
+    searched = widen(sampler, search) if search is not None else None
+    race(sampler, min_gain=min_gain)
     verdict, winner, confirmation = _decide(sampler, min_gain)
     _time_first_choice(sampler)
     first_ms = confirmation.first_choice_ms if confirmation else _typical_ms(sampler.first)
@@ -106,19 +114,20 @@ def choose(
         first_choice_ms=first_ms,
         candidates=tuple(_candidate_report(record, winner) for record in sampler.records),
         confirmation=confirmation,
+        search=searched,
     )
     return Selection(winner.candidate, winner_ms, report)
 
 
 def _decide(sampler: Sampler[T], min_gain: float) -> tuple[Verdict, Record[T], Confirmation | None]:
     first = sampler.first
-    while (challenger := leader(sampler)) is not first:
-        verdict, confirmation = confirm(sampler, challenger, min_gain=min_gain)
-        if challenger.dropped is not None:
+    while challengers := finalists(sampler):
+        ruling = confirm(sampler, challengers, min_gain=min_gain)
+        if ruling.challenger.dropped is not None:
             continue
-        winner, loser = (challenger, first) if verdict is Verdict.WINNER else (first, challenger)
-        loser.dropped = _why_not(verdict, confirmation)
-        return verdict, winner, confirmation
+        winner = ruling.challenger if ruling.verdict is Verdict.WINNER else first
+        _drop_finalists(first, challengers, ruling)
+        return ruling.verdict, winner, ruling.confirmation
     if any(record.dropped == TIME_RAN_OUT for record in sampler.records):
         return Verdict.INSUFFICIENT_BUDGET, first, None
     if all(record.is_broken for record in sampler.records[1:]):
@@ -126,9 +135,20 @@ def _decide(sampler: Sampler[T], min_gain: float) -> tuple[Verdict, Record[T], C
     return Verdict.FIRST_CHOICE, first, None
 
 
+def _drop_finalists(first: Record[T], challengers: Sequence[Record[T]], ruling: Ruling[T]) -> None:
+    """Say why each but the winner was not selected."""
+    is_won = ruling.verdict is Verdict.WINNER
+    loser = first if is_won else ruling.challenger
+    loser.dropped = _why_not(ruling.verdict, ruling.confirmation)
+    for record in challengers:
+        if record is not ruling.challenger and record.dropped is None:
+            told = "confirmation: gained less than" if is_won else "race: a near tie of"
+            record.dropped = f"{told} {ruling.challenger.kernel}"
+
+
 def _why_not(verdict: Verdict, confirmation: Confirmation | None) -> str:
     if confirmation is None:
-        return f"not confirmed: {verdict}, fewer than {FEWEST_PAIRS} pairs with the first choice fit"
+        return f"not confirmed: {verdict}, fewer than {FEWEST_SEPARATED} pairs with the first choice fit"
     gain = f"{confirmation.gain:+.1%} ({confirmation.gain_low:+.1%} to {confirmation.gain_high:+.1%})"
     if verdict is Verdict.WINNER:
         return f"confirmation: the winner gains {gain}"

@@ -15,6 +15,7 @@ __all__ = [
     "MedianBounds",
     "bound_rank",
     "fewest_samples",
+    "gain_spread",
     "mean_without_worst",
     "median",
     "median_absolute_deviation",
@@ -125,10 +126,19 @@ def paired_gain(pairs: Sequence[tuple[float, float]], confidence: float, *, bloc
         How many neighbouring pairs are averaged into one observation. In blocks of two whose order alternates
         (A B, B A) an advantage of the first or second place cancels, at the cost of half the observations.
     """
+    return MedianBounds(*map(_gain, median_bounds(_log_ratios(pairs, block), confidence)))
+
+
+def gain_spread(pairs: Sequence[tuple[float, float]], *, block: int = 1) -> float:
+    """Return how far the quartiles of what `paired_gain` is the median of lie apart."""
+    low, high = quartiles(_log_ratios(pairs, block))
+    return _gain(high) - _gain(low) if high > low else 0.0
+
+
+def _log_ratios(pairs: Sequence[tuple[float, float]], block: int) -> list[float]:
     logs = [math.log(first / second) for first, second in pairs]
     whole = len(logs) - len(logs) % block
-    blocks = [math.fsum(logs[start : start + block]) / block for start in range(0, whole, block)]
-    return MedianBounds(*map(_gain, median_bounds(blocks, confidence)))
+    return [math.fsum(logs[start : start + block]) / block for start in range(0, whole, block)]
 
 
 def _gain(log_ratio: float) -> float:

@@ -21,18 +21,19 @@ import tracemalloc
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from itertools import pairwise
 from math import isfinite
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from tensorplay.backends.base import Backend, CandidateQuery, Plan
+from tensorplay.backends.base import Backend, CandidateQuery, Plan, Trial
 from tensorplay.database.record import Entry, check_entry, check_validator
 from tensorplay.errors import KernelUnavailableError, LaunchError
 from tensorplay.gemm import GemmProblem, signature_of
-from tensorplay.measure.numerics import agree
+from tensorplay.measure.numerics import Agreement, agree
+from tensorplay.measure.tolerance import problem_tolerance
 
 __all__ = ["BackendSuite"]
 
@@ -85,8 +86,7 @@ class BackendSuite(ABC):
         backend = self.backend()
         validators = backend.validators(backend.current_device())
         names = [check_validator(validator).name for validator in validators]
-        _check(len(names) > 0, "no winner depends on nothing: there are no validators")
-        _check(len(set(names)) == len(names), f"a validator is named twice: {names}")
+        _check(len(set(names)) == len(names) > 0, f"there are no validators, or one is named twice: {names}")
         _check(not [name for name in names if name.startswith("TP_TUNABLEOP")], "the runtime adds its own validators")
         again = self.backend().validators(backend.current_device())
         _check(validators == again, f"validators changed from {validators} to {again}")
@@ -130,16 +130,16 @@ class BackendSuite(ABC):
     def test_candidates_come_from_the_sources_that_take_part(self) -> None:
         backend = self.backend()
         _check(len(backend.sources) > 0, "there are no sources")
+        query = CandidateQuery(breadth="search")
         for problem in self.problems():
-            everything = self._kernels(problem, CandidateQuery(breadth="search"))
+            everything = self._kernels(problem, query)
             by_source = [
-                self._kernels(problem, CandidateQuery(breadth="search", sources=frozenset({source})))
-                for source in backend.sources
+                self._kernels(problem, replace(query, sources=frozenset({source}))) for source in backend.sources
             ]
             together = set().union(*by_source)
             _check(everything <= together, f"of no source: {everything - together}")
             _check(sum(map(len, by_source)) == len(together), f"of several sources: {by_source}")
-            nothing = self._kernels(problem, CandidateQuery(breadth="search", sources=frozenset()))
+            nothing = self._kernels(problem, replace(query, sources=frozenset()))
             _check(not nothing, f"without any source there are {nothing}")
 
     def test_candidates_stay_below_the_ceiling_of_scratch_memory(self) -> None:
@@ -151,10 +151,17 @@ class BackendSuite(ABC):
     def test_every_plan_computes_the_whole_product(self) -> None:
         for problem, plans in self._offered(CandidateQuery(breadth="search")):
             with self.backend().open_trial(problem, rotating_bytes=0) as trial:
-                exact = trial.reference()
                 for plan in (self.backend().first_choice(problem), *plans):
-                    found = agree(trial.output(plan), exact, trial.reference, dtype=problem.dtype, k=problem.k)
+                    found = _compared(trial, plan)
                     _check(found.ok, f"{plan.kernel} of {_text(problem)}: {found.reason}")
+
+    def test_a_trial_finds_out_a_plan_that_computes_nothing(self) -> None:
+        for problem in self.problems():
+            idle = Plan(problem, "idle", lambda _left, _right, out, *_further: out)
+            with self.backend().open_trial(problem, rotating_bytes=0) as trial:
+                is_close = trial.closeness(self.backend().first_choice(problem), atol=0.0, rtol=0.01)
+                passes = _compared(trial, idle).ok or (is_close and is_close(idle))
+                _check(not passes, f"a plan of {_text(problem)} that computes nothing passes")
 
     def test_rebuilding_a_plan_gives_the_same_bits(self) -> None:
         for problem, plans in self._offered(CandidateQuery(breadth="search", deterministic=True)):
@@ -244,10 +251,9 @@ class BackendSuite(ABC):
             tracemalloc.stop()
 
     def test_asking_for_a_capture_takes_nothing(self) -> None:
-        backend = self.backend()
         tracemalloc.start()
         try:
-            before = self.memory_bytes()
+            backend, before = self.backend(), self.memory_bytes()
             answers = {backend.is_capturing(None) for _ in range(100)}
             taken = self.memory_bytes() - before
         finally:
@@ -270,9 +276,8 @@ class BackendSuite(ABC):
             return trial.output(plan)
 
     def _use_trial(self, problem: GemmProblem) -> None:
-        first = self.backend().first_choice(problem)
         with self.backend().open_trial(problem, rotating_bytes=1 << 24) as trial:
-            trial.output(first)
+            trial.output(first := self.backend().first_choice(problem))
             trial.reference()
             trial.timer.sample([first])
 
@@ -280,6 +285,11 @@ class BackendSuite(ABC):
 def _check(holds: bool, message: str) -> None:
     if not holds:
         raise AssertionError(message)
+
+
+def _compared(trial: Trial, plan: Plan) -> Agreement:
+    exact, problem, allowed = trial.reference, plan.problem, problem_tolerance(plan.problem)
+    return agree(trial.output(plan), exact(), exact, dtype=problem.dtype, k=problem.k, tolerance=allowed)
 
 
 def _same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:

@@ -27,13 +27,15 @@ class ScriptedBackend(Backend):
     Parameters
     ----------
     scripts : mapping of str to milliseconds or Script
-        The time of each kernel id; the first is the first choice, and all are candidates.
+        The time of each kernel id; the first is the first choice, and all others are candidates.
     library : int
         How many of them the library offers to in-process selection.
     device : str
         The one device.
     version : str
         A validator of the build, so that a test can be another build.
+    neighbours : mapping of str to sequence of str
+        The kernels that are one step away from each. Whoever is reached so is no candidate.
 
     Attributes
     ----------
@@ -62,8 +64,10 @@ class ScriptedBackend(Backend):
         library: int = 1,
         device: str = "0",
         version: str = "1",
+        neighbours: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._scripts = dict(scripts)
+        self._neighbours = dict(neighbours or {})
         self._library = library
         self._device = device
         self._version = version
@@ -96,10 +100,13 @@ class ScriptedBackend(Backend):
         return [self._plan(problem, kernel) for kernel in list(self._scripts)[: self._library]]
 
     def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterable[Plan]:
-        """Yield every available kernel but the first."""
-        if query.sources is not None and self.name not in query.sources:
-            return []
-        return [self._plan(problem, kernel) for kernel in list(self._scripts)[1:] if kernel not in self.unavailable]
+        """Yield every available kernel but the first, and but the neighbours of others."""
+        reached = {kernel for kernels in self._neighbours.values() for kernel in kernels}
+        return self._plans(problem, query, [kernel for kernel in list(self._scripts)[1:] if kernel not in reached])
+
+    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterable[Plan]:
+        """Yield the available kernels that are one step away from the plan's."""
+        return self._plans(problem, query, self._neighbours.get(plan.kernel, ()))
 
     def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:
         """Return the plan of a scripted kernel that is available."""
@@ -127,6 +134,11 @@ class ScriptedBackend(Backend):
         """Return what the test says."""
         del stream
         return self.is_capture_live
+
+    def _plans(self, problem: GemmProblem, query: CandidateQuery, kernels: Iterable[str]) -> list[Plan]:
+        if query.sources is not None and self.name not in query.sources:
+            return []
+        return [self._plan(problem, kernel) for kernel in kernels if kernel not in self.unavailable]
 
     def _plan(self, problem: GemmProblem, kernel: str) -> Plan:
         def run(left: NDArray[Any], right: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:

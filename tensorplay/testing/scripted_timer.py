@@ -16,6 +16,7 @@ __all__ = [
     "heavy_tailed",
     "steady",
     "step",
+    "wandering",
     "with_outliers",
 ]
 
@@ -39,6 +40,22 @@ def steady(mean_ms: float, noise: float = 0.0) -> Script:
     def script(now_ms: float, launch: int, rng: random.Random) -> float:
         del now_ms, launch
         return mean_ms * max(0.01, rng.gauss(1.0, noise))
+
+    return script
+
+
+def wandering(mean_ms: float, noise: float, memory: float) -> Script:
+    """Return a script whose noise wanders: each launch keeps the share `memory` of the deviation before it.
+
+    As the times of a kernel do whose memory, clock or neighbours change slowly; samples are not independent.
+    """
+    deviation, fresh = 0.0, (1.0 - memory**2) ** 0.5
+
+    def script(now_ms: float, launch: int, rng: random.Random) -> float:
+        nonlocal deviation
+        del now_ms
+        deviation = memory * deviation + rng.gauss(0.0, fresh) if launch else rng.gauss(0.0, 1.0)
+        return mean_ms * max(0.01, 1.0 + noise * deviation)
 
     return script
 

@@ -127,3 +127,18 @@ def test_a_share_of_a_deadline_passes_earlier() -> None:
 def test_a_deadline_in_the_past_is_an_error(seconds: float) -> None:
     with pytest.raises(ValueError, match="from 0 up"):
         Deadline(ManualClock(), seconds)
+
+
+def test_a_deadline_within_another_is_the_earlier_of_both() -> None:
+    clock = ManualClock()
+    outer = Deadline(clock, 10.0)
+    clock.advance(2.0)
+    assert outer.within(1.0).remaining_seconds() == pytest.approx(1.0)
+    assert outer.within(100.0).remaining_seconds() == pytest.approx(8.0)
+    assert outer.within(100.0, 0.5).remaining_seconds() == pytest.approx(3.0)
+    assert outer.within(math.inf).remaining_seconds(0.5) == pytest.approx(4.0)
+    assert Deadline(clock).within(3.0).remaining_seconds() == pytest.approx(3.0)
+    assert not Deadline(clock).within(math.inf).has_passed()
+    clock.advance(100.0)
+    assert outer.within(5.0).has_passed()
+    assert outer.now() == 102.0

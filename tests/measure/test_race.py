@@ -2,13 +2,19 @@ import random
 
 from tensorplay.measure.budget import Budget, Deadline
 from tensorplay.measure.confirmation import RESERVED_SAMPLES
-from tensorplay.measure.race import leader, race
+from tensorplay.measure.race import FINALISTS, NEAR_TIE, finalists, leader, race
 from tensorplay.measure.sampler import Sampler
 from tensorplay.testing.manual_clock import ManualClock
-from tensorplay.testing.scripted_timer import ScriptedTimer, drift, steady, step
+from tensorplay.testing.scripted_timer import ScriptedTimer, drift, steady, step, wandering
 
 
-def raced(timer: ScriptedTimer[str], *, budget: Budget | None = None, deadline: Deadline | None = None) -> Sampler[str]:
+def raced(
+    timer: ScriptedTimer[str],
+    *,
+    budget: Budget | None = None,
+    deadline: Deadline | None = None,
+    min_gain: float = 0.0,
+) -> Sampler[str]:
     sampler = Sampler(
         list(timer.launches),
         timer,
@@ -20,7 +26,7 @@ def raced(timer: ScriptedTimer[str], *, budget: Budget | None = None, deadline: 
     )
     for record in sampler.records:
         sampler.read(record, 1)
-    race(sampler)
+    race(sampler, min_gain=min_gain)
     return sampler
 
 
@@ -88,3 +94,48 @@ def test_a_challenger_that_breaks_ends_nothing() -> None:
     sampler = raced(ScriptedTimer({"first": 1.0, "broken": 0.5, "fast": 0.9}, fails_at={"broken": 3}))
     assert leader(sampler).kernel == "fast"
     assert sampler.records[1].is_broken
+
+
+def test_near_ties_are_left_to_the_confirmation_at_most_three_and_best_first() -> None:
+    close = {"b": 0.093, "c": 0.092, "d": 0.091, "e": 0.09}
+    sampler = raced(ScriptedTimer({"first": 0.1, **close, "far": 0.097}))
+    assert [record.kernel for record in finalists(sampler)] == ["e", "d", "c"]
+    assert FINALISTS == 3
+    # The fourth is settled by its bound alone, when there are rounds enough.
+    assert sampler.records[1].dropped == "race: took 3.3% longer than e"
+    assert max(sampler.first.rounds) + 1 == 14
+
+
+def test_whoever_is_not_near_is_no_finalist() -> None:
+    sampler = raced(ScriptedTimer({"first": 1.0, "far": 0.95, "fast": 0.9}))
+    assert [record.kernel for record in finalists(sampler)] == ["fast"]
+    assert NEAR_TIE < 0.95 / 0.9 - 1
+
+
+def test_there_are_no_finalists_where_the_first_choice_leads() -> None:
+    assert finalists(raced(ScriptedTimer({"first": 1.0, "near": 1.01}))) == []
+
+
+def test_whoever_cannot_gain_the_margin_is_dropped_as_soon_as_that_is_sure() -> None:
+    timer = ScriptedTimer({"first": 1.0, "close": 0.995, "same": 1.0, "closer": 0.985}, seed=1)
+    sampler = raced(timer, min_gain=0.01)
+    assert [record.kernel for record in sampler.survivors] == ["first", "closer"]
+    assert sampler.records[1].dropped == "race: gains 0.5% over the first choice at most"
+    assert max(sampler.first.rounds) + 1 == 5
+
+
+def test_a_field_that_cannot_gain_the_margin_ends_the_race_at_once() -> None:
+    timer = ScriptedTimer({name: steady(1.0, 0.001) for name in "abcdefgh"})
+    sampler = raced(timer, min_gain=0.01)
+    assert sampler.survivors == [sampler.first]
+    assert timer.samples_of("a") == 6
+
+
+def test_the_best_is_a_finalist_although_times_wander() -> None:
+    """Five slow rounds in a row do not drop it: short of the margin of a near tie, only many rounds do."""
+    missed = 0
+    for seed in range(30):
+        scripts = {f"k{place}": wandering(0.01 * (0.9 + 0.01 * place), 0.01, 0.9) for place in range(8)}
+        sampler = raced(ScriptedTimer({"first": wandering(0.01, 0.01, 0.9), **scripts}, seed=seed))
+        missed += "k0" not in [record.kernel for record in finalists(sampler)]
+    assert missed <= 1

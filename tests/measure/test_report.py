@@ -1,8 +1,8 @@
 import json
 
-from tensorplay.measure.report import CandidateReport, Confirmation, SelectionReport, Verdict
+from tensorplay.measure.report import CandidateReport, Confirmation, SearchReport, SelectionReport, Verdict
 
-CONFIRMATION = Confirmation(7, 1.1, 1.0, 0.1, 0.09, 0.11)
+CONFIRMATION = Confirmation(7, 1.1, 1.0, 0.1, 0.09, 0.11, 0.02)
 REPORT = SelectionReport(
     verdict=Verdict.WINNER,
     winner="fast",
@@ -13,6 +13,7 @@ REPORT = SelectionReport(
         CandidateReport("fast", 7, 1.0, 0.9, 1.05, 1.0, None),
     ),
     confirmation=CONFIRMATION,
+    search=SearchReport(checked=40, passed=30, timed=29, kept=8, seconds=0.5, is_complete=True),
 )
 
 
@@ -49,6 +50,15 @@ def test_a_report_becomes_plain_json_with_all_its_fields() -> None:
             "gain": 0.1,
             "gain_low": 0.09,
             "gain_high": 0.11,
+            "margin": 0.02,
+        },
+        "search": {
+            "checked": 40,
+            "passed": 30,
+            "timed": 29,
+            "kept": 8,
+            "seconds": 0.5,
+            "is_complete": True,
         },
     }
 
@@ -74,4 +84,5 @@ def test_a_measurement_that_failed_reports_the_first_choice_and_why() -> None:
         "first_choice_ms": None,
         "candidates": [CandidateReport.untimed("first", "cannot run").to_dict()],
         "confirmation": None,
+        "search": None,
     }

@@ -115,11 +115,11 @@ def test_a_round_stops_at_the_deadline_by_one_sample_at_most() -> None:
     assert clock() == pytest.approx(0.8)
 
 
-def test_a_pair_keeps_the_order_that_was_asked_and_stays_apart_from_the_race() -> None:
+def test_a_round_of_the_confirmation_keeps_the_order_that_was_asked_and_stays_apart_from_the_race() -> None:
     timer = ScriptedTimer({"a": 1.0, "b": 2.0})
     sampler = sampler_of(timer, "ab")
     first, second = sampler.records
-    assert sampler.pair(second, first) == (2.0, 1.0)
+    assert sampler.together([second, first]) == {second: 2.0, first: 1.0}
     assert rounds_of(timer) == ["ba"]
     assert (first.confirming, first.rounds, second.confirming) == ([1.0], {}, [2.0])
 
@@ -141,9 +141,9 @@ def test_a_candidate_that_fails_is_dropped_with_its_reason_and_the_others_go_on(
     assert all(set(record.rounds) == {0, 1} for record in sampler.survivors)
 
 
-def test_a_candidate_that_fails_in_a_pair_leaves_no_pair() -> None:
+def test_a_candidate_that_fails_in_the_confirmation_leaves_no_sample() -> None:
     sampler = sampler_of(ScriptedTimer({"a": 1.0, "b": 1.0}, fails_at={"b": 1}), "ab")
-    assert sampler.pair(*sampler.records) is None
+    assert sampler.together(sampler.records) == {sampler.first: 1.0}
     assert sampler.records[1].dropped is not None
 
 
@@ -200,3 +200,35 @@ def test_an_estimate_is_not_spoiled_by_one_interruption() -> None:
     sampler.read(record, 1)
     sampler.round(0, [record])
     assert record.estimate_ms == 1.0
+
+
+def test_the_pace_is_the_first_choices_and_counts_against_no_budget() -> None:
+    timer = ScriptedTimer({"a": 3.0, "b": 1.0})
+    sampler = sampler_of(timer, "ab")
+    assert [sampler.pace(2), sampler.pace(1)] == [3.0, 3.0]
+    assert (sampler.first.allowance.samples, sampler.first.readings) == (0, [])
+    assert timer.launches == {"a": 3, "b": 0}
+
+
+@pytest.mark.parametrize("time_ms", [0.0, float("nan")])
+def test_a_pace_that_is_no_duration_ends_the_measurement(time_ms: float) -> None:
+    sampler = sampler_of(ScriptedTimer({"a": time_ms}), "a")
+    with pytest.raises(MeasurementError, match="first choice kernel a cannot be timed"):
+        sampler.pace(1)
+
+
+def test_a_first_choice_that_fails_while_it_sets_the_pace_ends_the_measurement() -> None:
+    sampler = sampler_of(ScriptedTimer({"a": 1.0}, fails_at={"a": 1}), "a")
+    with pytest.raises(MeasurementError, match="first choice kernel a cannot be timed: launch"):
+        sampler.pace(1)
+
+
+def test_who_enters_takes_part_in_nothing_before_it_is_among_the_records() -> None:
+    timer = ScriptedTimer({"a": 1.0, "new": 2.0})
+    sampler = sampler_of(timer, "a")
+    record = sampler.enter("new")
+    sampler.warm_up(record, is_proven=True)
+    sampler.read(record, 2)
+    assert (record.kernel, record.readings, record.allowance.samples) == ("kernel new", [2.0], 2)
+    assert timer.launches["new"] == 2
+    assert sampler.survivors == [sampler.first]

@@ -136,13 +136,13 @@ def test_candidates_need_no_more_than_identity() -> None:
     assert choose([first, fast], Timer(), budget=Budget(), describe=lambda _: "a kernel").winner is fast
 
 
-@pytest.mark.parametrize("budget", [Budget(1, 1), Budget(0, 1), Budget(0, 7), Budget(30, 100)])
+@pytest.mark.parametrize("budget", [Budget(1, 1), Budget(0, 1), Budget(0, 5), Budget(30, 100)])
 def test_a_budget_too_small_to_confirm_keeps_the_first_choice_and_says_so(budget: Budget) -> None:
     timer = ScriptedTimer({"first": 10.0, "fast": 1.0})
     selection = chosen(timer, budget=budget)
     assert (selection.winner, selection.verdict) == ("first", Verdict.INSUFFICIENT_BUDGET)
     assert dropped(selection)["kernel fast"] == (
-        "not confirmed: insufficient budget, fewer than 7 pairs with the first choice fit"
+        "not confirmed: insufficient budget, fewer than 5 pairs with the first choice fit"
     )
 
 
@@ -224,3 +224,20 @@ def test_a_candidate_that_is_often_slow_does_not_replace_the_first_choice() -> N
     # Its median is 10 % faster, its mean 60 % slower.
     scripts: Scripts = {"first": steady(0.01, 0.01), "fickle": with_outliers(steady(0.009), share=0.4, factor=3.0)}
     assert all(chosen(ScriptedTimer(scripts, seed=seed)).winner == "first" for seed in range(40))
+
+
+def test_a_near_tie_that_loses_the_confirmation_says_to_whom() -> None:
+    selection = chosen(ScriptedTimer({"first": 1.1, "near": 1.01, "fast": 1.0}))
+    assert selection.winner == "fast"
+    assert dropped(selection)["kernel near"] == "confirmation: gained less than kernel fast"
+
+
+def test_a_near_tie_of_a_leader_that_is_not_confirmed_says_so() -> None:
+    scripts: Scripts = {name: steady(1.0, 0.05) for name in ("first", "b", "c", "d")}
+    reasons = [
+        dropped(selection)
+        for seed in range(20)
+        if (selection := chosen(ScriptedTimer(scripts, seed=seed), budget=Budget(0, 40))).report.confirmation
+    ]
+    assert any("race: a near tie of" in str(reason) for each in reasons for reason in each.values())
+    assert all(sum(reason is None for reason in each.values()) == 1 for each in reasons)

@@ -1,5 +1,6 @@
 import random
 import statistics
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from tensorplay.testing.scripted_timer import (
     heavy_tailed,
     steady,
     step,
+    wandering,
     with_outliers,
 )
 
@@ -121,3 +123,11 @@ def test_heavy_tails_have_a_floor_and_reach_far() -> None:
 
 def test_a_flattered_candidate_is_fast_in_its_first_launches_only() -> None:
     assert times_of(fast_at_first(steady(8.0), factor=0.25), 4) == [2.0, 2.0, 8.0, 8.0]
+
+
+def test_a_wandering_time_stays_near_the_one_before_and_comes_back() -> None:
+    times = times_of(wandering(1.0, 0.1, 0.95), 4000)
+    steps = [abs(after - before) for before, after in pairwise(times)]
+    assert statistics.mean(steps) < 0.04
+    assert 0.07 < statistics.pstdev(times) < 0.13
+    assert abs(statistics.mean(times) - 1.0) < 0.05

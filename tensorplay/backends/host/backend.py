@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import cache
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from tensorplay.backends.host.layout import out_layout
 from tensorplay.backends.host.library import numpy_blas
 from tensorplay.backends.host.machine import cpu_model, private_cache_bytes, usable_cpus
 from tensorplay.backends.host.offers import MOST_OFFERED, offers
+from tensorplay.backends.host.steps import steps
 from tensorplay.backends.host.trial import host_trial
 from tensorplay.database.record import Validator
 from tensorplay.errors import KernelIdError, KernelUnavailableError
@@ -76,17 +78,12 @@ class HostBackend(Backend):
 
         MKL promises the same bits only for operands of the same alignment, so `deterministic` leaves it out.
         """
-        left = MOST_OFFERED[query.breadth]
-        for kernel in _wanted(problem, query):
-            if left == 0:
-                return
-            try:
-                run, workspace_bytes = build_kernel(kernel, problem)
-            except KernelUnavailableError:
-                continue
-            if workspace_bytes <= query.workspace_bytes and _fits(problem, workspace_bytes):
-                left -= 1
-                yield Plan(problem, str(kernel), run, workspace_bytes)
+        return islice(_plans(problem, offers(problem, query.breadth), query), MOST_OFFERED[query.breadth])
+
+    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterator[Plan]:
+        """Yield plans of the same source with other blocks, thread counts or copies, and the transposed product."""
+        kernel = parse_kernel_id(plan.kernel)
+        return _plans(problem, steps(kernel, problem), query) if isinstance(kernel, HostKernelId) else iter(())
 
     def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:
         """Return the plan that `kernel` names; `Default` names the first choice."""
@@ -125,11 +122,19 @@ def _validators() -> tuple[Validator, ...]:
     )
 
 
-def _wanted(problem: GemmProblem, query: CandidateQuery) -> Iterable[HostKernelId]:
-    for kernel in offers(problem, query.breadth):
-        is_source_wanted = query.sources is None or kernel.source in query.sources
-        if is_source_wanted and not (query.deterministic and kernel.source == "mkl"):
-            yield kernel
+def _plans(problem: GemmProblem, kernels: Iterable[HostKernelId], query: CandidateQuery) -> Iterator[Plan]:
+    """Yield the plans of kernels that are available and that the query allows."""
+    for kernel in kernels:
+        if query.sources is not None and kernel.source not in query.sources:
+            continue
+        if query.deterministic and kernel.source == "mkl":
+            continue
+        try:
+            run, workspace_bytes = build_kernel(kernel, problem)
+        except KernelUnavailableError:
+            continue
+        if workspace_bytes <= query.workspace_bytes and _fits(problem, workspace_bytes):
+            yield Plan(problem, str(kernel), run, workspace_bytes)
 
 
 def _fits(problem: GemmProblem, workspace_bytes: int) -> bool:

@@ -9,7 +9,7 @@ from tensorplay.backends.host.promising import promising, searched
 from tensorplay.backends.host.scipy_kernels import has_scipy
 from tensorplay.gemm import GemmProblem, HostKernelId, parse_kernel_id
 
-__all__ = ["MOST_OFFERED", "offers"]
+__all__ = ["MOST_OFFERED", "is_worth_trying", "offers", "thread_counts"]
 
 MOST_OFFERED = {"heuristic": 8, "wide": 24, "search": 200}
 """How many candidates a breadth gives at most."""
@@ -28,8 +28,13 @@ def offers(problem: GemmProblem, breadth: str) -> Iterator[HostKernelId]:
         own.extend(_of_numpy(options) for options in searched(problem))
     others = list(_by_threads(problem, is_search=is_search))
     for kernel in dict.fromkeys([*own[:_LEADING], *others, *own[_LEADING:]]):
-        if _is_sensible(kernel, problem) and not _is_numpys_own_count(kernel):
+        if is_worth_trying(kernel, problem):
             yield kernel
+
+
+def is_worth_trying(kernel: HostKernelId, problem: GemmProblem) -> bool:
+    """Return whether a kernel is another than the first choice, with blocks neither too small nor too many."""
+    return _is_sensible(kernel, problem) and not _is_numpys_own_count(kernel)
 
 
 def _of_numpy(options: str) -> HostKernelId:
@@ -43,7 +48,7 @@ def _by_threads(problem: GemmProblem, *, is_search: bool) -> Iterator[HostKernel
     """Yield what multiplies single products by another library, or by another number of threads."""
     if problem.batch > 1 or problem.dtype.name not in BLAS_LETTERS:
         return
-    counts = _thread_counts(is_search=is_search)
+    counts = thread_counts(is_search=is_search)
     by_source = {"numpy": counts}
     if has_mkl():
         by_source["mkl"] = counts
@@ -57,7 +62,7 @@ def _by_threads(problem: GemmProblem, *, is_search: bool) -> Iterator[HostKernel
                 yield HostKernelId(source, (("threads", count),))
 
 
-def _thread_counts(*, is_search: bool) -> list[int]:
+def thread_counts(*, is_search: bool) -> list[int]:
     """Return all that may be used, one, and powers of two between, the larger first; in a search those between."""
     limit = thread_limit()
     powers = [1 << power for power in range(limit.bit_length()) if 1 << power < limit]

@@ -8,7 +8,7 @@ import numpy as np
 from tensorplay.backends.base import Plan, Trial
 from tensorplay.backends.host.kernel import Array
 from tensorplay.backends.host.machine import free_memory_bytes
-from tensorplay.backends.host.operands import Operands, new_result, operand_bytes, random_operands
+from tensorplay.backends.host.operands import CheckedResult, Operands, operand_bytes, random_operands
 from tensorplay.backends.host.reference import reference_product
 from tensorplay.backends.host.timer import HostTimer
 from tensorplay.errors import LaunchError, MeasurementError
@@ -35,8 +35,12 @@ class HostTrial(Trial):
         self.timer = HostTimer([first, *(first.copy_for(problem) for _ in range(sets - 1))])
 
     def output(self, plan: Plan) -> Array:
-        """Run the plan once on the check operands and return its result; bfloat16 comes back as float32."""
-        operands, out = self._checked_operands(), new_result(self._problem)
+        """Run the plan once on the check operands and return its result; bfloat16 comes back as float32.
+
+        A plan that writes beside its result is a `LaunchError` too.
+        """
+        operands, checked = self._checked_operands(), CheckedResult(self._problem)
+        out = checked.array
         try:
             result = plan.run(operands.left, operands.right, out)
         except Exception as error:  # f2py raises a class of its own
@@ -45,6 +49,8 @@ class HostTrial(Trial):
             raise LaunchError(f"{plan.kernel} returned another array than the result that it was given")
         # ml_dtypes' types are of kind V to NumPy, which can do nothing else with them.
         dense: Array = np.array(out, np.float32 if out.dtype.kind == "V" else out.dtype, order="C")
+        if checked.is_written_beside():
+            raise LaunchError(f"{plan.kernel} writes beside its result")
         return dense
 
     def reference(self) -> Array:

@@ -1,13 +1,16 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tensorplay.backends.host.dtypes import numpy_dtype
 from tensorplay.backends.host.layout import Layout, left_layout, new_output, out_layout, right_layout
 from tensorplay.backends.host.operands import operand_bytes, random_operands
 from tensorplay.gemm import GemmProblem, dtype_of_word
-from tensorplay.measure.numerics import LAST_FACTOR
+from tensorplay.measure.check_operands import LONG
 from tensorplay.ops.layout import batch_problem, matrix_problem
 
 FLOAT32 = dtype_of_word("Float32")
@@ -55,15 +58,20 @@ def test_stacks_pose_the_problem_that_they_were_made_for(left: int | None, right
     assert batch_problem(*random_operands(problem, 0)) == problem
 
 
+def parts_of(operand: NDArray[Any], *, is_complex: bool) -> list[NDArray[Any]]:
+    wide = operand.astype(np.complex128)
+    return [wide.real, wide.imag] if is_complex else [wide.real]
+
+
 @pytest.mark.parametrize("word", WORDS)
-def test_numbers_are_uniform_but_for_the_last_of_each_sum_and_the_same_for_a_seed(word: str) -> None:
+def test_numbers_are_uniform_but_for_the_ends_of_each_sum_and_the_same_for_a_seed(word: str) -> None:
     problem = GemmProblem(dtype=dtype_of_word(word), m=60, n=50, k=40, transpose_right=True)
     operands = random_operands(problem, 5)
-    for operand in (operands.left, operands.right.T):
-        wide = operand.astype(np.complex128)
-        for whole in (wide.real, wide.imag) if problem.dtype.is_complex else (wide.real,):
-            assert set(whole[:, -1]) == {-LAST_FACTOR, LAST_FACTOR}
-            part = whole[:, :-1]
+    for operand, first in ((operands.left, 1.0), (operands.right.T, -7 / 8)):
+        for whole in parts_of(operand, is_complex=problem.dtype.is_complex):
+            assert set(whole[:, -1]) == {-8.0, 8.0}
+            np.testing.assert_array_equal(whole[:, 0], first * whole[:, -1])
+            part = whole[:, 1:-1]
             assert -1 <= part.min() < -0.9
             assert 0.9 < part.max() <= 1
             assert abs(part.mean()) < 0.1
@@ -73,6 +81,34 @@ def test_numbers_are_uniform_but_for_the_last_of_each_sum_and_the_same_for_a_see
         assert one.tobytes() == other.tobytes() == copy.tobytes()
         assert not np.may_share_memory(one, copy)
     assert random_operands(problem, 6).left.tobytes() != operands.left.tobytes()
+
+
+@pytest.mark.parametrize("k", [1, 2, LONG - 1])
+@pytest.mark.parametrize("word", WORDS)
+def test_short_sums_end_with_what_is_not_small(word: str, k: int) -> None:
+    problem = GemmProblem(dtype=dtype_of_word(word), m=40, n=50, k=k)
+    operands = random_operands(problem, 5)
+    for operand in (operands.left, operands.right.T):
+        for whole in parts_of(operand, is_complex=problem.dtype.is_complex):
+            last = whole[:, -1]
+            assert 0.5 <= np.abs(last).min() < 0.6
+            assert 0.9 < np.abs(last).max() <= 1
+            assert last.min() < 0 < last.max()
+            assert len(np.unique(last)) > 20
+
+
+@given(problem=problems)
+def test_what_is_beside_an_operand_is_no_number(problem: GemmProblem) -> None:
+    for layout, operand in zip(
+        (left_layout(problem), right_layout(problem)), random_operands(problem, 0)[:2], strict=True
+    ):
+        item, strides = operand.itemsize, (layout.ld * operand.itemsize, operand.itemsize)
+        first, guard = operand[:1, :1], 64 // item
+        before = np.lib.stride_tricks.as_strided(first, (guard + 1,), (-item,))[1:]
+        end = np.lib.stride_tricks.as_strided(first, (layout.rows, layout.columns), strides)[-1:, -1:]
+        behind = np.lib.stride_tricks.as_strided(end, (guard + 1,), (item,))[1:]
+        assert np.isnan(before).all()
+        assert np.isnan(behind).all()
 
 
 @pytest.mark.parametrize("alignment", [1, 2, 4, 8, 16])

@@ -121,3 +121,41 @@ def test_a_plan_that_fails_or_returns_something_else_is_a_launch_error() -> None
             trial.output(Plan(PROBLEM, "host_numpy", fail))
         with pytest.raises(LaunchError, match="returned another array"):
             trial.output(Plan(PROBLEM, "host_numpy", lambda left, right, _: left @ right))
+
+
+@pytest.mark.parametrize("place", [-1, 30 * 40, -16, 30 * 40 + 15])
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_a_plan_that_writes_beside_a_dense_result_is_a_launch_error(place: int, value: float) -> None:
+    def run(left: Any, right: Any, out: Any) -> Any:
+        np.matmul(left, right, out)
+        first = np.lib.stride_tricks.as_strided(out, (1, 2), (4, 4 * place))
+        first[0, 1] = value
+        return out
+
+    with host_trial(PROBLEM, rotating_bytes=0) as trial:
+        with pytest.raises(LaunchError, match="host_numpy writes beside its result"):
+            trial.output(Plan(PROBLEM, "host_numpy", run))
+        trial.output(FIRST)
+
+
+@pytest.mark.parametrize("word", ["Float32", "Float16", "BFloat16", "Complex64"])
+def test_a_plan_that_writes_between_the_rows_of_its_result_is_a_launch_error(word: str) -> None:
+    problem = GemmProblem(dtype=dtype_of_word(word), m=3, n=4, k=5, ld_out=7)
+
+    def run(left: Any, right: Any, out: Any) -> Any:
+        np.lib.stride_tricks.as_strided(out, (3, 5), out.strides)[...] = 1.0
+        return out
+
+    with host_trial(problem, rotating_bytes=0) as trial, pytest.raises(LaunchError, match="beside"):
+        trial.output(Plan(problem, "host_numpy", run))
+
+
+def test_the_first_choice_reads_nothing_between_rows_and_beside_operands() -> None:
+    for transposed in (False, True):
+        columns = (30, 50) if transposed else (50, 40)
+        problem = GemmProblem(
+            dtype=FLOAT32, m=30, n=40, k=50, ld_left=columns[0] + 3, ld_right=columns[1] + 2, ld_out=41,
+            transpose_left=transposed, transpose_right=transposed,
+        )  # fmt: skip
+        with host_trial(problem, rotating_bytes=0) as trial:
+            assert np.isfinite(trial.output(HostBackend().first_choice(problem))).all()
