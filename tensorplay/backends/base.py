@@ -17,7 +17,7 @@ Rules that every backend keeps (`tensorplay.testing.BackendSuite` checks them):
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -91,22 +91,29 @@ class Trial(ABC):
 
     @abstractmethod
     def output(self, plan: Plan) -> NDArray[Any]:
-        """Run the plan once on the check operands and return a host copy of the result, in the problem's dtype.
+        """Run the plan on the check operands and return a host copy of what it computed, in the problem's dtype.
 
-        bfloat16 and narrower come back as float32. The result buffer is filled with NaN first, so an
-        element that the plan does not write shows.
+        Plans that take alpha and beta run twice, the second time with values other than 1 and 0, and both results come
+        back, one after the other. bfloat16 and narrower come back as float32. The numbers are those of
+        `tensorplay.measure.check_operands`. The result buffer is filled with NaN first, so an element that the plan
+        does not write shows; so are gaps and surroundings of operands, so that reading these shows as well.
+
+        Raises
+        ------
+        LaunchError
+            When the plan fails, or has written beside its result.
         """
 
     @abstractmethod
     def reference(self) -> NDArray[Any]:
-        """Return the product of the check operands in a precision at least twice the problem's."""
+        """Return what `output` should be, in the same shape and a precision at least twice the problem's."""
 
     def closeness(self, first: Plan, *, atol: float, rtol: float) -> Callable[[Plan], bool] | None:
         """Return a quick test of plans, or None where there is none better than comparing outputs.
 
         The test runs a plan on the check operands and returns True only when `output` of it would surely be within
-        `atol + rtol * |expected|` of that of `first`, in each element; False tells nothing. Both raise `LaunchError`
-        as `output` does.
+        `atol + rtol * |expected|` of that of `first`, in each element, and nothing was written beside it; False tells
+        nothing. Both raise `LaunchError` when a plan fails.
         """
         del first, atol, rtol
         return None
@@ -152,6 +159,15 @@ class Backend(ABC):
     def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterable[Plan]:
         """Yield plans that differ from the first choice, most promising first; each is built and checked."""
 
+    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterable[Plan]:
+        """Yield plans that are one step away from a plan of the problem, most promising first.
+
+        Each is built and checked, and the query allows it, as for `candidates`; it may be offered by several plans, and
+        be the first choice. Asked for lazily, since there may be hundreds. Nothing, unless there are steps to take.
+        """
+        del problem, plan, query
+        return ()
+
     @abstractmethod
     def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:
         """Return the plan that `kernel` names.
@@ -174,3 +190,25 @@ class Backend(ABC):
         """Return whether a graph capture is live on `stream`, or anywhere that would make measuring unsafe."""
         del stream
         return False
+
+    def is_idle(self, device: str) -> bool:
+        """Return whether measuring in the background would neither disturb the device's callers nor be disturbed.
+
+        Asked on a thread that never multiplies; disturbs no stream and no capture, and takes nothing. False while
+        a capture is seen.
+        """
+        del device
+        return True
+
+    def note_call(self, device: str, stream: int | None) -> None:
+        """Remember that a caller has just enqueued work on the stream, for `is_idle`; raises nothing."""
+        del device, stream
+
+    def beside_captures(self) -> AbstractContextManager[None]:
+        """Return what a thread holds while it measures and other threads may capture graphs."""
+        return nullcontext()
+
+    def clocks(self, device: str) -> dict[str, int] | None:
+        """Return the clocks of the device now, in MHz by name, None where they cannot be read; raises nothing."""
+        del device
+        return None

@@ -93,7 +93,10 @@ class SourceKernelId:
 
     def __post_init__(self) -> None:
         if _parts(_SOURCE, str(self)) != (self.source, self.options):
-            raise KernelIdError(f"{self} is no kernel id of the sources cublas and skinny")
+            raise KernelIdError(
+                f"{self} is no kernel id of a source; sources are cublas and skinny, names are lower-case letters, "
+                "values from 0 up"
+            )
         if len(dict(self.options)) < len(self.options):
             raise KernelIdError(f"{self} gives an option twice")
 

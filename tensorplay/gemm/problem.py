@@ -29,7 +29,7 @@ class GemmProblem:
     Attributes
     ----------
     dtype : DType
-        Of left and right, and of the result unless `out_dtype` says otherwise.
+        Of right, of left unless `left_dtype` says otherwise, and of the result unless `out_dtype` does.
     m, n, k : int
         Row-major sizes, at least 1.
     transpose_right, transpose_left : bool
@@ -56,11 +56,13 @@ class GemmProblem:
         The type that products are summed in where it is not the library's plain choice.
     workspace_mib : int or None
         Ceiling of scratch memory in MiB where it is not the default.
+    left_dtype : DType or None
+        The left operand's type where it is not `dtype`: one type of 8 bits beside the other.
 
     Raises
     ------
     ShapeError
-        When a size, a leading dimension or a class is out of range.
+        When a size, a leading dimension or a class is out of range, or such types are not mixed.
     """
 
     dtype: DType
@@ -84,6 +86,7 @@ class GemmProblem:
     alignment: int = 16
     accumulation: DType | None = None
     workspace_mib: int | None = None
+    left_dtype: DType | None = None
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "batch"):
@@ -110,6 +113,11 @@ class GemmProblem:
             raise ShapeError(f"device is {self.device!r}; allowed: {CPU} or a decimal ordinal without leading zeros")
         if self.workspace_mib is not None and not 0 <= self.workspace_mib <= LARGEST_SIZE:
             raise ShapeError(f"workspace_mib is {self.workspace_mib}; allowed: 0 and above")
+        if self.left_dtype is not None and not _are_mixed(self.left_dtype, self.dtype):
+            raise ShapeError(
+                f"left_dtype is {self.left_dtype!r} beside {self.dtype.name}; only two different types of 8 bits are "
+                "mixed, None stands for an equal one"
+            )
 
     @property
     def left_columns(self) -> int:
@@ -120,6 +128,16 @@ class GemmProblem:
     def right_columns(self) -> int:
         """Return the length of a stored row of the right operand, in elements."""
         return self.k if self.transpose_right else self.n
+
+    @property
+    def left_type(self) -> DType:
+        """Return the data type of the left operand; that of the right one is `dtype`."""
+        return self.left_dtype or self.dtype
+
+    @property
+    def result_type(self) -> DType:
+        """Return the data type of the result."""
+        return self.out_dtype or self.dtype
 
     @property
     def flops(self) -> int:
@@ -151,4 +169,9 @@ class GemmProblem:
             self.alignment,
             -1 if self.accumulation is None else self.accumulation.code,
             -1 if self.workspace_mib is None else self.workspace_mib,
+            -1 if self.left_dtype is None else self.left_dtype.code,
         )
+
+
+def _are_mixed(left: DType, right: DType) -> bool:
+    return left != right and left.itemsize == right.itemsize == 1

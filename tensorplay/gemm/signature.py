@@ -19,6 +19,7 @@ __all__ = ["OP_PREFIX", "Signature", "is_signature", "parse_signature", "signatu
 OP_PREFIX = "GemmTunableOp_"
 
 _WORDS = "|".join(dtype.word for dtype in DTYPES)
+_NARROW_WORDS = tuple(dtype.word for dtype in DTYPES if dtype.itemsize == 1)
 _OPS = frozenset(OP_PREFIX + dtype.word for dtype in DTYPES)
 # Bounded digits without leading zeros: one number has one text, and no file can ask for a giant integer.
 _SIZE = r"[1-9]\d{0,17}"
@@ -30,7 +31,7 @@ _PARAMS = re.compile(
     rf"(?:_batch(?P<batch>[2-9]|[1-9]\d{{1,17}}))?"
     rf"(?:_stridea(?P<stridea>{_COUNT}))?(?:_strideb(?P<strideb>{_COUNT}))?(?:_stridec(?P<stridec>{_COUNT}))?"
     rf"(?:_act(?P<act>relu|gelu))?(?P<beta>_beta1)?(?:_out(?P<out>{_WORDS}))?(?:_align(?P<align>[1248]))?"
-    rf"(?:_acc(?P<acc>{_WORDS}))?(?:_ws(?P<ws>{_COUNT}))?",
+    rf"(?:_acc(?P<acc>{_WORDS}))?(?:_ws(?P<ws>{_COUNT}))?(?:_typeb(?P<typeb>{'|'.join(_NARROW_WORDS)}))?",
     re.ASCII,
 )
 _PLAIN = re.compile(rf"ta[NT]_m{_SIZE}_n{_SIZE}_k{_SIZE}_bias[01]_dev(?:{CPU}|{_COUNT})", re.ASCII)
@@ -68,6 +69,7 @@ def signature_of(problem: GemmProblem) -> Signature:
         _optional("align", problem.alignment if problem.alignment < 16 else None),
         _optional("acc", problem.accumulation.word if problem.accumulation else None),
         _optional("ws", problem.workspace_mib),
+        _optional("typeb", problem.left_dtype.word if problem.left_dtype else None),
     )
     return Signature(OP_PREFIX + problem.dtype.word, plain + "".join(further))
 
@@ -115,6 +117,7 @@ def parse_signature(op: str, params: str) -> GemmProblem:
             alignment=number("align") or 16,
             accumulation=dtype_of_word(field["acc"]) if field["acc"] else None,
             workspace_mib=number("ws"),
+            left_dtype=dtype_of_word(field["typeb"]) if field["typeb"] else None,
         )
     except ShapeError as error:
         raise SignatureError(f"params {params!r} describe no product: {error}") from None
@@ -127,13 +130,15 @@ def is_signature(op: str, params: str) -> bool:
     if _PLAIN.fullmatch(params) is not None:
         return True
     match = _PARAMS.fullmatch(params)
-    return match is not None and _is_consistent(match)
+    return match is not None and _is_consistent(op.removeprefix(OP_PREFIX), match)
 
 
-def _is_consistent(match: re.Match[str]) -> bool:
+def _is_consistent(word: str, match: re.Match[str]) -> bool:
     """Return whether `GemmProblem` takes what the text says: the rules that no pattern expresses."""
     m, n, k, ta, tb = match.group("m", "n", "k", "ta", "tb")
     padded = zip(match.group("lda", "ldb", "ldc"), (k if ta == "T" else n, m if tb else k, n), strict=True)
     if any(ld is not None and int(ld) <= int(least) for ld, least in padded):
+        return False
+    if match["typeb"] is not None and (match["typeb"] == word or word not in _NARROW_WORDS):
         return False
     return match["batch"] is not None or match.group("stridea", "strideb", "stridec") == (None, None, None)

@@ -135,6 +135,15 @@ class KeepsItsOperands(HostBackend):
         yield trial
 
 
+class ReusesItsResult(HostBackend):
+    @contextmanager
+    def open_trial(self, problem: GemmProblem, *, rotating_bytes: int) -> Iterator[Trial]:
+        with super().open_trial(problem, rotating_bytes=rotating_bytes) as trial:
+            right = trial.output(self.first_choice(problem))
+            trial.output = lambda plan: right  # type: ignore[method-assign]  # noqa: ARG005 - the fault
+            yield trial
+
+
 class LosesAPlace(HostBackend):
     @contextmanager
     def open_trial(self, problem: GemmProblem, *, rotating_bytes: int) -> Iterator[Trial]:
@@ -189,6 +198,7 @@ FAULTS: list[tuple[str, Backend]] = [
     ("test_candidates_come_from_the_sources_that_take_part", IgnoresSources()),
     ("test_candidates_stay_below_the_ceiling_of_scratch_memory", ReadsNothingElse()),
     ("test_every_plan_computes_the_whole_product", LeavesAnElement()),
+    ("test_a_trial_finds_out_a_plan_that_computes_nothing", ReusesItsResult()),
     ("test_rebuilding_a_plan_gives_the_same_bits", RebuildsAnother()),
     ("test_deterministic_candidates_repeat_their_bits", ChangesFromRunToRun()),
     ("test_a_plan_runs_in_several_threads_at_once", SharesScratchMemory()),

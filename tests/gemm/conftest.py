@@ -32,8 +32,10 @@ def _problems(draw: DrawFn, largest: int) -> GemmProblem:
     def stride() -> int | None:
         return draw(st.none() | counts) if batch > 1 else None
 
+    dtype = draw(st.sampled_from(DTYPES))
+    others = [each for each in DTYPES if each.itemsize == dtype.itemsize == 1 and each != dtype]
     return GemmProblem(
-        dtype=draw(st.sampled_from(DTYPES)),
+        dtype=dtype,
         m=m,
         n=n,
         k=k,
@@ -54,4 +56,5 @@ def _problems(draw: DrawFn, largest: int) -> GemmProblem:
         alignment=draw(st.sampled_from(ALIGNMENTS)),
         accumulation=draw(optional_dtype),
         workspace_mib=draw(st.none() | counts),
+        left_dtype=draw(st.sampled_from([None, *others])),
     )

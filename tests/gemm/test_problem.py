@@ -16,6 +16,8 @@ from tensorplay.gemm.problem import LARGEST_SIZE
 FLOAT32 = DTYPES[0]
 PLAIN = GemmProblem(dtype=FLOAT32, m=2, n=3, k=4)
 BATCH = dataclasses.replace(PLAIN, batch=2)
+E4M3, E5M2 = (dtype for dtype in DTYPES if dtype.itemsize == 1)
+NARROW = dataclasses.replace(PLAIN, dtype=E4M3)
 
 REFUSED: list[tuple[GemmProblem, dict[str, Any]]] = [
     *[(PLAIN, {name: size}) for name in ("m", "n", "k", "batch") for size in (0, -1, LARGEST_SIZE + 1)],
@@ -36,6 +38,10 @@ REFUSED: list[tuple[GemmProblem, dict[str, Any]]] = [
     (PLAIN, {"alignment": 0}),
     (PLAIN, {"workspace_mib": -1}),
     (PLAIN, {"workspace_mib": LARGEST_SIZE + 1}),
+    (PLAIN, {"left_dtype": E4M3}),
+    (PLAIN, {"left_dtype": DTYPES[2]}),
+    (NARROW, {"left_dtype": FLOAT32}),
+    (NARROW, {"left_dtype": E4M3}),
     *[(PLAIN, {"device": text}) for text in ("", "gpu", "-1", "01", "00", " 1", "1\n", "²", "\u0663", "9" * 19, "CPU")],
 ]
 
@@ -65,6 +71,16 @@ def test_a_multiply_add_is_two_operations_and_four_times_that_when_complex() -> 
     complex64 = dtype_of_name("complex64")
     assert complex64 is not None
     assert dataclasses.replace(PLAIN, dtype=complex64).flops == 4 * PLAIN.flops
+
+
+def test_an_operand_and_the_result_have_the_common_type_unless_theirs_is_given() -> None:
+    assert (PLAIN.left_type, PLAIN.result_type) == (FLOAT32, FLOAT32)
+    mixed = dataclasses.replace(NARROW, left_dtype=E5M2, out_dtype=FLOAT32)
+    assert (mixed.left_type, mixed.dtype, mixed.result_type) == (E5M2, E4M3, FLOAT32)
+
+
+def test_a_left_type_alone_makes_another_key() -> None:
+    assert dataclasses.replace(NARROW, left_dtype=E5M2).key != NARROW.key
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,24 @@ def test_a_text_comes_back_as_it_was(params: str) -> None:
     assert signature_of(parse_signature(OP, params)) == Signature(OP, params)
 
 
+def test_operands_of_two_types_name_the_left_one_s() -> None:
+    op, params = "GemmTunableOp_Float8E4M3", "taT_m16_n32_k64_bias0_dev0_outBFloat16_typebFloat8E5M2"
+    problem = parse_signature(op, params)
+    assert (problem.left_type.name, problem.dtype.name) == ("float8_e5m2", "float8_e4m3fn")
+    assert_round_trip(problem)
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [("Float32", "Float8E4M3"), ("Float8E4M3", "Float8E4M3"), ("Float8E4M3", "Float16"), ("Float8E4M3", "Float8")],
+)
+def test_types_that_are_not_mixed_are_refused(word: str, other: str) -> None:
+    op, params = f"GemmTunableOp_{word}", f"{PLAIN}_typeb{other}"
+    assert not is_signature(op, params)
+    with pytest.raises(SignatureError, match=re.escape(repr(params))):
+        parse_signature(op, params)
+
+
 @pytest.mark.parametrize(
     "params",
     [
@@ -80,6 +98,7 @@ def test_a_text_comes_back_as_it_was(params: str) -> None:
         PLAIN + "_ws-1",
         PLAIN + "_ws1_align8",
         PLAIN + "_tbT_tbT",
+        PLAIN + "_typebFloat8E5M2",
     ],
 )
 def test_a_text_that_stands_for_no_problem_is_refused_and_shown(params: str) -> None:

@@ -76,7 +76,7 @@ def build(handle: int, operation: Operation, kernel_id: LtKernelId, *, ceiling: 
             types.compute,
             types.scale,
             types.operand,
-            types.operand,
+            types.left,
             types.c,
             types.out,
             kernel_id.id,

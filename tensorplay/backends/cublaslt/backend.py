@@ -1,19 +1,20 @@
-"""The NVIDIA backend: products of matrices in device memory, by cuBLASLt's algorithms."""
+"""The NVIDIA backend: products of matrices in device memory, by cuBLASLt's algorithms and further sources."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
 from typing import ClassVar
 
 from tensorplay.backends.base import Backend, CandidateQuery, Plan, Trial
-from tensorplay.backends.cublaslt.algorithm import required_alignment
+from tensorplay.backends.cublaslt.algorithm import Algorithm, required_alignment
 from tensorplay.backends.cublaslt.capture import is_any_capture_seen
 from tensorplay.backends.cublaslt.classic import classic_plan
-from tensorplay.backends.cublaslt.device import current_ordinal
+from tensorplay.backends.cublaslt.classic_source import CLASSIC, ClassicSource
+from tensorplay.backends.cublaslt.clocks import clocks
+from tensorplay.backends.cublaslt.device import current_ordinal, relaxed_capture
 from tensorplay.backends.cublaslt.device import device as cuda_device
 from tensorplay.backends.cublaslt.families import is_tunable_problem
 from tensorplay.backends.cublaslt.gemv import gemv_plan
-from tensorplay.backends.cublaslt.library import library_identity, library_version
+from tensorplay.backends.cublaslt.idle import is_idle, note_call
 from tensorplay.backends.cublaslt.offers import (
     checked_algorithm,
     first_algorithm,
@@ -23,11 +24,14 @@ from tensorplay.backends.cublaslt.offers import (
 from tensorplay.backends.cublaslt.operation import Operation
 from tensorplay.backends.cublaslt.plan import algorithm_plan, library_plan, workspace_ceiling
 from tensorplay.backends.cublaslt.plan_cache import PlanCache
+from tensorplay.backends.cublaslt.source import further_sources
 from tensorplay.backends.cublaslt.trial import cuda_trial
+from tensorplay.backends.cublaslt.validators import device_validators
 from tensorplay.backends.cublaslt.workspace import workspaces
 from tensorplay.database.record import Validator
 from tensorplay.errors import KernelIdError, KernelUnavailableError, LaunchError, OperandError
-from tensorplay.gemm import DEFAULT, GemmProblem, LtKernelId, parse_kernel_id
+from tensorplay.gemm import DEFAULT, GemmProblem, HostKernelId, LtKernelId, SourceKernelId, parse_kernel_id
+from tensorplay.locks import imported
 
 __all__ = ["CublasLtBackend"]
 
@@ -40,7 +44,7 @@ class CublasLtBackend(Backend):
     """
 
     name = "cublaslt"
-    sources: ClassVar[tuple[str, ...]] = ("cublaslt",)
+    sources: ClassVar[tuple[str, ...]] = ("cublaslt", "cublas", "skinny")
     captures = True
 
     def __init__(self) -> None:
@@ -52,7 +56,7 @@ class CublasLtBackend(Backend):
 
     def validators(self, device: str) -> tuple[Validator, ...]:
         """Return device model, and version and identity of the loaded library."""
-        return _validators(int(device))
+        return device_validators(int(device))
 
     def is_tunable(self, problem: GemmProblem, families: str) -> bool:
         """Return whether the problem is tuned; `families.is_tunable_problem` lists what is."""
@@ -62,7 +66,7 @@ class CublasLtBackend(Backend):
         """Return cuBLASLt's first answer for the problem.
 
         Where it fails to answer, as it may under a graph capture, the library chooses in each call, under the name
-        `Default`; so does classic cuBLAS where cuBLASLt has nothing.
+        `Default`. Where cuBLASLt has nothing, it is the classic call, named `cublas` where that alone does it.
 
         Raises
         ------
@@ -82,32 +86,52 @@ class CublasLtBackend(Backend):
     def library_choices(self, problem: GemmProblem) -> Sequence[Plan]:
         """Return the library's own list for the problem, its first answer first."""
         first = self.first_choice(problem)
-        if first.kernel == DEFAULT:
+        if not isinstance(parse_kernel_id(first.kernel), LtKernelId):
             return (first,)
         operation = self._cache.operation(problem)
         listed = library_algorithms(operation, ceiling=workspace_ceiling(problem))
         return (first, *(algorithm_plan(operation, each) for each in listed if str(each.kernel_id) != first.kernel))
 
     def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterator[Plan]:
-        """Yield checked algorithms other than the first choice: the library's list, or the union of many queries.
+        """Yield plans other than the first choice, cuBLASLt's before those of the further sources.
 
-        `search` offers what `wide` does. Kernels that need operands better aligned than the problem's are left out.
+        Of cuBLASLt `heuristic` offers the library's list, and nothing else takes part; `wide` and `search` offer the
+        union of many queries. Kernels that need operands better aligned than the problem's are left out.
         """
         first = self.first_choice(problem).kernel
-        if first == DEFAULT or (query.sources is not None and self.name not in query.sources):
+        if _takes_part(self.name, query) and first != DEFAULT:
+            yield from (plan for plan in self._offered(problem, query) if plan.kernel != first)
+        if query.breadth == "heuristic":
             return
-        operation = self._cache.operation(problem)
-        ceiling = min(query.workspace_bytes, workspace_ceiling(problem))
-        offered = library_algorithms if query.breadth == "heuristic" else wide_algorithms
-        for algorithm in offered(operation, ceiling=ceiling, deterministic=query.deterministic):
-            if str(algorithm.kernel_id) != first and required_alignment(algorithm) <= problem.alignment:
-                yield algorithm_plan(operation, algorithm)
+        for name, source in further_sources().items():
+            if _takes_part(name, query):
+                yield from (plan for plan in source.candidates(problem, query) if plan.kernel != first)
+
+    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterator[Plan]:
+        """Yield plans of the same source that differ from a plan of the problem in little; none for `Default`."""
+        kernel_id = parse_kernel_id(plan.kernel)
+        if isinstance(kernel_id, LtKernelId) and _takes_part(self.name, query):
+            module = imported("tensorplay.backends.cublaslt.neighbours")
+            operation = self._cache.operation(problem)
+            ceiling = min(query.workspace_bytes, workspace_ceiling(problem))
+            yield from _plans(
+                operation,
+                module.neighbour_algorithms(operation, kernel_id, ceiling=ceiling, deterministic=query.deterministic),
+            )
+        elif isinstance(kernel_id, SourceKernelId) and _takes_part(kernel_id.source, query):
+            yield from further_sources()[kernel_id.source].neighbours(problem, kernel_id, query)
 
     def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:
         """Return the plan that `kernel` names; `Default` names the first choice."""
-        if kernel == DEFAULT:
+        try:
+            kernel_id = parse_kernel_id(kernel)
+        except KernelIdError as error:
+            raise KernelUnavailableError(str(error)) from error
+        if kernel_id is None:
             return self.first_choice(problem)
-        return self._cache.plan(kernel, problem, lambda: (self._rebuilt(problem, kernel), True))
+        if isinstance(kernel_id, HostKernelId):
+            raise KernelUnavailableError(f"{kernel} runs on the host, this is a GPU")
+        return self._cache.plan(kernel, problem, lambda: (self._rebuilt(problem, kernel_id), True))
 
     def default_rotating_bytes(self, device: str) -> int:
         """Return twice the second-level cache of the device."""
@@ -120,6 +144,22 @@ class CublasLtBackend(Backend):
     def is_capturing(self, stream: int | None) -> bool:
         """Return whether a capture is live on the stream, or where it can be seen; `capture` says what cannot."""
         return is_any_capture_seen(stream)
+
+    def is_idle(self, device: str) -> bool:
+        """Return whether the callers' work on the device is done, and no capture is seen."""
+        return is_idle(int(device))
+
+    def note_call(self, device: str, stream: int | None) -> None:
+        """Remember that a caller has just enqueued work on the stream."""
+        note_call(int(device), stream)
+
+    def beside_captures(self) -> AbstractContextManager[None]:
+        """Return relaxed capture mode, in which what this thread does invalidates no other thread's capture."""
+        return relaxed_capture()
+
+    def clocks(self, device: str) -> dict[str, int] | None:
+        """Return the clocks of the device now, in MHz, None where they cannot be read."""
+        return clocks(int(device))
 
     def forget_plans(self) -> None:
         """Let go of all plans kept here; those in use elsewhere live on."""
@@ -151,20 +191,41 @@ class CublasLtBackend(Backend):
                     continue
         return self.first_choice(problem), False
 
-    def _rebuilt(self, problem: GemmProblem, kernel: str) -> Plan:
+    def _offered(self, problem: GemmProblem, query: CandidateQuery) -> Iterator[Plan]:
+        """Yield plans of what cuBLASLt offers, nothing where it does not know such products."""
         try:
-            kernel_id = parse_kernel_id(kernel)
-        except KernelIdError as error:
-            raise KernelUnavailableError(str(error)) from error
-        if not isinstance(kernel_id, LtKernelId):
-            raise KernelUnavailableError(f"{kernel} runs on the host, this is a GPU")
+            operation = self._cache.operation(problem)
+        except KernelUnavailableError:
+            return
+        ceiling = min(query.workspace_bytes, workspace_ceiling(problem))
+        ask = library_algorithms if query.breadth == "heuristic" else wide_algorithms
+        yield from _plans(operation, ask(operation, ceiling=ceiling, deterministic=query.deterministic))
+
+    def _rebuilt(self, problem: GemmProblem, kernel_id: LtKernelId | SourceKernelId) -> Plan:
+        if isinstance(kernel_id, SourceKernelId):
+            return further_sources()[kernel_id.source].rebuild(problem, kernel_id)
         operation = self._cache.operation(problem)
         _prepare(operation)
         return algorithm_plan(operation, checked_algorithm(operation, kernel_id, ceiling=workspace_ceiling(problem)))
 
 
+def _takes_part(source: str, query: CandidateQuery) -> bool:
+    return query.sources is None or source in query.sources
+
+
+def _plans(operation: Operation, algorithms: Iterable[Algorithm]) -> Iterator[Plan]:
+    """Yield the plans of algorithms that run on operands aligned as the problem's are."""
+    for algorithm in algorithms:
+        if required_alignment(algorithm) <= operation.problem.alignment:
+            yield algorithm_plan(operation, algorithm)
+
+
 def _classic(problem: GemmProblem, reason: KernelUnavailableError) -> Plan:
     """Return the classic call's plan; where it cannot do it either, cuBLASLt's reason is told."""
+    try:
+        return ClassicSource().rebuild(problem, CLASSIC)
+    except KernelUnavailableError:
+        pass
     try:
         return classic_plan(problem)
     except KernelUnavailableError as error:
@@ -177,13 +238,3 @@ _CLASSIC_TYPES = frozenset({"float16", "bfloat16", "complex64", "complex128"})
 def _prepare(operation: Operation) -> None:
     """Make a workspace ready for a stream that will be captured, since under the capture it is too late."""
     workspaces(int(operation.problem.device)).prepare()
-
-
-@cache
-def _validators(ordinal: int) -> tuple[Validator, ...]:
-    here = cuda_device(ordinal)
-    return (
-        Validator("CUDA_DEVICE", f"{here.capability[0]}.{here.capability[1]}:{here.name}"),
-        Validator("CUBLASLT_VERSION", library_version()),
-        Validator("CUBLASLT_LIBRARY", library_identity()),
-    )

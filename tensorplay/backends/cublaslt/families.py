@@ -14,8 +14,8 @@ def is_tunable_problem(problem: GemmProblem, families: str) -> bool:
 
     `plan`: single products of float32, TF32 and float64, and single products with a bias of every type, without an
     activation. `all`: half types without a bias, stacks, complex numbers, FP8 and activations too. Never tuned are
-    what cuBLASLt cannot multiply: complex products with a bias or an activation, FP8 other than `left @ right.T` of
-    e4m3, operands that begin in the middle of an element.
+    what cuBLASLt cannot multiply: complex products with a bias or an activation, FP8 other than `left @ right.T` in
+    whole vectors, e5m2 by e5m2, operands that begin in the middle of an element.
     """
     if problem.device == "cpu" or not _is_multiplied(problem):
         return False

@@ -1,15 +1,13 @@
-"""Random operands made on the device: uniform in [-1, 1], the same numbers for the same seed and place.
-
-Or of one size, with a random sign.
-"""
+"""Random operands made on the device: uniform between two sizes, the same numbers for the same seed and place."""
 
 from ctypes import c_double, c_longlong, c_ulonglong, c_void_p
 
 from tensorplay.backends.cublaslt.nvrtc import kernel
 from tensorplay.backends.host.layout import Layout
 from tensorplay.gemm import DType
+from tensorplay.measure.check_operands import Sizes
 
-__all__ = ["SOURCES", "fill"]
+__all__ = ["SOURCES", "UNIFORM", "fill"]
 
 # The numbers are those of SplitMix64, from the place of the element, so no order of threads shows.
 _SOURCE = r"""
@@ -63,23 +61,24 @@ template <> __device__ e5m2_bits rounded<e5m2_bits>(double value)
 
 template <typename T>
 __device__ void filled(T* out, long long batch, long long rows, long long columns, long long ld, long long stride,
-                       unsigned long long seed, double size_of_all)
+                       unsigned long long seed, double low, double high)
 {
     const long long size = rows * columns, total = batch * size, step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < total; i += step) {
         const long long product = i / size, inside = i - product * size, row = inside / columns;
         const long long place = product * stride + row * ld + (inside - row * columns);
         const double value = (double)(mixed(seed + (unsigned long long)place) >> 11) * 0x1p-52 - 1.0;
-        out[place] = rounded<T>(size_of_all == 0.0 ? value : value < 0.0 ? -size_of_all : size_of_all);
+        const double larger = low + (high - low) * (value < 0.0 ? -value : value);
+        out[place] = rounded<T>(value < 0.0 ? -larger : larger);
     }
 }
 
 #define FILL(name, type)                                                                                             \
     extern "C" __global__ void fill_##name(type* out, long long batch, long long rows, long long columns,            \
                                            long long ld, long long stride, unsigned long long seed,                  \
-                                           double size_of_all)                                                       \
+                                           double low, double high)                                                  \
     {                                                                                                                \
-        filled<type>(out, batch, rows, columns, ld, stride, seed, size_of_all);                                      \
+        filled<type>(out, batch, rows, columns, ld, stride, seed, low, high);                                        \
     }
 """
 
@@ -95,18 +94,21 @@ _TYPES = {
 SOURCES = {name: f"{_SOURCE}FILL({name}, {kind})\n" for name, kind in _TYPES.items()}
 """The CUDA C++ of each type's kernel."""
 
-_PARAMETERS = (c_void_p, c_longlong, c_longlong, c_longlong, c_longlong, c_longlong, c_ulonglong, c_double)
+_PARAMETERS = (c_void_p, c_longlong, c_longlong, c_longlong, c_longlong, c_longlong, c_ulonglong, c_double, c_double)
 _THREADS = 256
 _MOST_BLOCKS = 4096
+UNIFORM = Sizes(0.0, 1.0)
+"""The sizes of numbers that are uniform in [-1, 1]."""
+
 _REAL_PARTS = {"tf32": "float32", "complex64": "float32", "complex128": "float64"}
 
 
 def fill(
-    ordinal: int, stream: int, address: int, dtype: DType, layout: Layout, seed: int, *, size: float = 0.0
+    ordinal: int, stream: int, address: int, dtype: DType, layout: Layout, seed: int, sizes: Sizes = UNIFORM
 ) -> None:
     """Enqueue filling an operand that lies so; what is between its rows is left alone. The context must be current.
 
-    With `size`, every number has that size and a random sign.
+    The signs are those of the seed and the place, whatever the sizes are.
     """
     parts = 2 if dtype.is_complex else 1
     name = _REAL_PARTS.get(dtype.name, dtype.name)
@@ -123,5 +125,5 @@ def fill(
         layout.ld * parts,
         layout.stride * parts,
         seed,
-        size,
+        *sizes,
     )

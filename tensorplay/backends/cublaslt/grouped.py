@@ -1,40 +1,31 @@
-"""Grouped products: several products of different sizes, one after another on one stream."""
+"""Grouped products: the choice between one call of the library and a loop of plans, which is its caller's."""
 
-from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from logging import getLogger
 
-from tensorplay.backends.base import Plan
-from tensorplay.errors import ShapeError
+from tensorplay.backends.cublaslt.grouped_call import GroupedCall
+from tensorplay.backends.cublaslt.grouped_limits import is_worthwhile
+from tensorplay.backends.cublaslt.member import Member
+from tensorplay.errors import KernelUnavailableError, LaunchError
 
-__all__ = ["run_group"]
+__all__ = ["grouped_call"]
+
+# Of different lists of sizes; what a call holds is small, and made anew in less time than its products take.
+_MOST_CALLS = 256
+
+_logger = getLogger("tensorplay")
 
 
-def run_group(
-    plans: Sequence[Plan],
-    lefts: Sequence[int],
-    rights: Sequence[int],
-    outs: Sequence[int],
-    *,
-    alpha: Any = 1.0,
-    beta: Any = 0.0,
-    stream: int = 0,
-) -> list[int]:
-    """Enqueue each plan on its operands and return the results; with `beta`, each adds to its own output.
+@lru_cache(maxsize=_MOST_CALLS)
+def grouped_call(members: tuple[Member, ...], dtype: str, ordinal: int, workspace_bytes: int) -> GroupedCall | None:
+    """Return the call that does all products at once; None where one by one is faster, or the library cannot do it.
 
-    A loop: the library's grouped call wants lists of addresses in device memory, which to write costs more than
-    the launches that it saves, and could not be done under a graph capture.
-
-    Raises
-    ------
-    ShapeError
-        When the numbers of plans and operands differ.
-    LaunchError
-        When the library refuses one; those before it are enqueued.
+    The products are not empty, and all of one type. Nothing of it may happen under a graph capture.
     """
-    if not len(plans) == len(lefts) == len(rights) == len(outs):
-        raise ShapeError(
-            f"a group has as many operands as products; given: {len(plans)} products, "
-            f"{len(lefts)} left, {len(rights)} right operands and {len(outs)} results"
-        )
-    members = zip(plans, lefts, rights, outs, strict=True)
-    return [plan.run(left, right, out, 0, 0, alpha, beta, stream) for plan, left, right, out in members]
+    if not is_worthwhile(dtype, members) or not all(member.is_short for member in members):
+        return None
+    try:
+        return GroupedCall(members, dtype=dtype, ordinal=ordinal, workspace_bytes=workspace_bytes)
+    except (KernelUnavailableError, LaunchError) as error:
+        _logger.warning("groups of products run one by one: %s", error)
+        return None

@@ -11,7 +11,7 @@ from tensorplay.backends.cublaslt.status import check
 from tensorplay.backends.host.layout import Layout
 from tensorplay.gemm import DType
 
-__all__ = ["from_device", "storage_dtype", "to_device", "widened"]
+__all__ = ["bytes_from_device", "from_device", "laid_out", "storage_dtype", "to_device", "widened"]
 
 _STORAGE = {
     "tf32": "float32",
@@ -34,20 +34,28 @@ def from_device(address: int, dtype: DType, layout: Layout, stream: int) -> NDAr
     LaunchError
         When anything that was enqueued on the stream before failed.
     """
-    stored = np.empty(layout.elements, storage_dtype(dtype))
+    stored = bytes_from_device(address, layout.elements * dtype.itemsize, stream)
+    return widened(laid_out(stored, dtype, layout), dtype)
+
+
+def bytes_from_device(address: int, nbytes: int, stream: int) -> NDArray[np.uint8]:
+    """Copy memory as it is; waits for the stream, and raises as `from_device` does."""
+    stored = np.empty(nbytes, np.uint8)
     cuda = driver()
-    check(cuda.cuMemcpyDtoHAsync(stored.ctypes.data, address, stored.nbytes, stream), "copying from the device")
+    check(cuda.cuMemcpyDtoHAsync(stored.ctypes.data, address, nbytes, stream), "copying from the device")
     check(cuda.cuStreamSynchronize(stream), "waiting for the device")
-    item = stored.itemsize
+    return stored
+
+
+def laid_out(memory: NDArray[np.uint8], dtype: DType, layout: Layout) -> NDArray[Any]:
+    """Return the stored elements of an operand that lies so, a view of its memory as the operand is used."""
+    stored, item = memory.view(storage_dtype(dtype)), dtype.itemsize
     array = np.lib.stride_tricks.as_strided(
-        stored,
-        (layout.batch, layout.rows, layout.columns),
-        (layout.stride * item, layout.ld * item, item),
-        writeable=False,
+        stored, (layout.batch, layout.rows, layout.columns), (layout.stride * item, layout.ld * item, item)
     )
     if layout.transposed:
         array = array.swapaxes(1, 2)
-    return widened(array if layout.batch > 1 else array[0], dtype)
+    return array if layout.batch > 1 else array[0]
 
 
 def to_device(array: NDArray[Any], address: int, stream: int) -> None:

@@ -3,6 +3,10 @@
 `run(left, right, out, c, bias, alpha, beta, stream)` takes addresses as integers, enqueues the product on the stream
 and returns `out`. `c` is what beta multiplies, lying as `out` does; 0 stands for `out` itself. A bias is read only by
 problems that have one, and must not be 0 there.
+
+Plans of FP8 take the addresses of three scales more, `scale_left`, `scale_right` and `scale_out`: float32 numbers in
+device memory, 0 for none. The products are multiplied by the first two before anything is added, a result of FP8 by
+the third in the end. Such a result is not added to: there `c` must be given where beta is not 0.
 """
 
 from collections.abc import Callable
@@ -13,6 +17,7 @@ from tensorplay.backends.cublaslt.algorithm import Algorithm
 from tensorplay.backends.cublaslt.device import device
 from tensorplay.backends.cublaslt.handle import handle_of
 from tensorplay.backends.cublaslt.library import cublaslt, driver
+from tensorplay.backends.cublaslt.on_device import on_device
 from tensorplay.backends.cublaslt.operation import Operation
 from tensorplay.backends.cublaslt.scalars import scalars
 from tensorplay.backends.cublaslt.status import library_error, reason_of
@@ -68,6 +73,8 @@ def library_plan(operation: Operation) -> Plan:
 
 
 def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Workspace, workspace_bytes: int) -> Run:
+    if operation.scale_count:
+        return _scaled_runner(operation, algorithm, workspace, workspace_bytes)
     ordinal, cuda = int(operation.problem.device), driver()
     context, current_context = device(ordinal).context, cuda.cuCtxGetCurrent
     context_at, enter, leave = int(context), cuda.cuCtxPushCurrent, cuda.cuCtxPopCurrent
@@ -122,3 +129,52 @@ def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Worksp
         return out
 
     return run
+
+
+def _scaled_runner(
+    operation: Operation, algorithm: Algorithm | None, workspace: Workspace, workspace_bytes: int
+) -> Run:
+    """Return the `run` of an FP8 problem: a function of its own, so that no other pays for the scales."""
+    ordinal, numbers = int(operation.problem.device), scalars(operation.types.scale)
+    handle, matmul, refused = handle_of(ordinal), cublaslt().matmul, library_error()
+    descriptor, d = operation.descriptor.handle, operation.d.handle
+    a, b, addend = operation.a.handle, operation.b.handle, operation.c.handle
+    has_bias, count = operation.problem.bias, operation.scale_count
+    chosen = algorithm.address if algorithm else 0
+
+    def run(
+        left: int,
+        right: int,
+        out: int,
+        c: int = 0,
+        bias: int = 0,
+        alpha: Any = 1.0,
+        beta: Any = 0.0,
+        stream: int = 0,
+        scale_left: int = 0,
+        scale_right: int = 0,
+        scale_out: int = 0,
+    ) -> int:
+        if beta == 0.0:
+            # The library takes the result's own address for an addend's only where both have one type.
+            c = 0
+        elif c == 0 and addend == d:
+            c = out
+        alpha_at, beta_at = numbers.pair(alpha, beta)
+        scratch = workspace(stream, workspace_bytes) if workspace_bytes else 0
+        try:
+            with operation.bias_lock:
+                operation.set_scales((scale_right, scale_left, scale_out)[:count])
+                if has_bias:
+                    operation.set_bias(bias)
+                matmul(
+                    handle, descriptor, alpha_at, right, a, left, b, beta_at, c, addend, out, d,
+                    chosen, scratch, workspace_bytes if scratch else 0, stream,
+                )  # fmt: skip
+        except refused as error:
+            # As above: this function keeps the algorithm, by naming it.
+            name = algorithm.kernel_id if algorithm else "the library's own choice"
+            raise LaunchError(f"{name} did not launch: {reason_of(error)}") from error
+        return out
+
+    return on_device(ordinal, run)

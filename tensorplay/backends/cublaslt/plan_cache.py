@@ -1,12 +1,12 @@
 """Plans and descriptors that were built already, so that each is built once and survives until a capture."""
 
 from collections.abc import Callable
-from threading import RLock
 from weakref import WeakValueDictionary
 
 from tensorplay.backends.base import Plan
 from tensorplay.backends.cublaslt.operation import Operation
 from tensorplay.gemm import GemmProblem
+from tensorplay.locks import ForkSafeLock
 
 __all__ = ["LARGEST", "PlanCache"]
 
@@ -25,8 +25,8 @@ class PlanCache:
     def __init__(self) -> None:
         self._plans: dict[_Key, Plan] = {}
         self._operations: WeakValueDictionary[tuple[int, ...], Operation] = WeakValueDictionary()
-        # Reentrant: building one kind of plan may ask for another.
-        self._lock = RLock()
+        # Taken again by its own thread: building one kind of plan may ask for another.
+        self._lock = ForkSafeLock()
 
     def plan(self, role: str, problem: GemmProblem, build: Callable[[], tuple[Plan, bool]]) -> Plan:
         """Return the plan that plays a role for a problem; `build` makes it, and says whether it may be kept."""

@@ -3,23 +3,28 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tensorplay.backends.cublaslt.fill import fill
+from tensorplay.backends.cublaslt.fill import UNIFORM, fill
 from tensorplay.backends.cublaslt.library import driver
 from tensorplay.backends.cublaslt.memory import DeviceBuffer
-from tensorplay.backends.cublaslt.number_types import is_float8
+from tensorplay.backends.cublaslt.number_types import addend_dtype, bias_dtype
 from tensorplay.backends.cublaslt.status import check
 from tensorplay.backends.host.layout import Layout, left_layout, out_layout, right_layout
-from tensorplay.gemm import DType, GemmProblem, dtype_of_name
-from tensorplay.measure.numerics import LAST_FACTOR
+from tensorplay.gemm import DType, GemmProblem
+from tensorplay.measure.check_operands import ALPHA, BETA, Sizes, check_numbers
 
-__all__ = ["Scratch", "ScratchSet", "set_bytes"]
+__all__ = ["GUARD_BYTES", "UNWRITTEN", "Scratch", "ScratchSet", "set_bytes"]
 
-_LINE = 256
-_NAN_BYTE = 0xFF
+GUARD_BYTES = 256
+"""Bytes beside each operand, on both sides of the result, in which nothing is written."""
+
+UNWRITTEN = 0xFF
+"""What each byte of a result is that nothing was written to: a number of such bytes is no number, in every type."""
+
+# No numbers either, in every type, but other ones: arithmetic on what is beside operands may hand them on.
+_BESIDE_OPERANDS = 0x7FFF7FFF
+
 # Far apart: an operand's numbers depend on the seed and the place of the element.
-# Exact in every type; neither 1 nor 0, which kernels may treat as special.
-_ALPHA, _BETA = 0.75, -0.5
-_SEEDS = {"left": 1 << 40, "right": 2 << 40, "c": 3 << 40, "bias": 4 << 40}
+_SEEDS = {"left": 1 << 40, "right": 2 << 40, "c": 3 << 40, "bias": 4 << 40, "negated bias": 4 << 40}
 
 
 class ScratchSet(NamedTuple):
@@ -44,45 +49,47 @@ class _Part:
     def nbytes(self) -> int:
         return self.layout.elements * self.dtype.itemsize
 
-
-def _addend_dtype(problem: GemmProblem) -> DType:
-    """Return the type of `c` and the bias: the result's, but bfloat16 where that is FP8."""
-    out = problem.out_dtype or problem.dtype
-    return (dtype_of_name("bfloat16") or out) if is_float8(out) else out
+    @property
+    def room(self) -> int:
+        # An operand of a lesser alignment begins a few bytes into its room.
+        return -(-(self.nbytes + 16) // GUARD_BYTES) * GUARD_BYTES + GUARD_BYTES
 
 
 def _parts(problem: GemmProblem) -> list[_Part]:
-    out = problem.out_dtype or problem.dtype
+    result = problem.result_type
     parts = [
-        _Part("left", problem.dtype, left_layout(problem)),
+        _Part("left", problem.left_type, left_layout(problem)),
         _Part("right", problem.dtype, right_layout(problem)),
-        _Part("out", out, out_layout(problem)),
+        _Part("out", result, out_layout(problem)),
     ]
-    addend = _addend_dtype(problem)
     if problem.accumulate:
-        parts.append(_Part("c", addend, out_layout(problem)))
+        parts.append(_Part("c", addend_dtype(result), out_layout(problem)))
     if problem.bias:
-        parts.append(_Part("bias", addend, Layout(1, 1, problem.n, problem.n, problem.n)))
+        n = problem.n
+        dtype = bias_dtype(problem.dtype, result)
+        parts += [_Part(name, dtype, Layout(1, 1, n, n, n)) for name in ("bias", "negated bias")]
     return parts
-
-
-def _room(part: _Part) -> int:
-    # One line more: an operand of a lesser alignment begins a few bytes into its room.
-    return -(-(part.nbytes + 16) // _LINE) * _LINE
 
 
 def set_bytes(problem: GemmProblem) -> int:
     """Return the device memory of one set, without making it."""
-    return sum(_room(part) for part in _parts(problem))
+    return sum(part.room for part in _parts(problem))
 
 
 class Scratch:
     """Sets of operands of one problem, with the same numbers in each; give the memory back with `free`.
 
-    The last factors of each sum are of one size, `LAST_FACTOR`, so that a dropped end of a sum shows.
+    The numbers are those of `check_operands`. What lies between rows and beside operands is NaN, and so are the
+    results. Addresses are multiples of the problem's alignment and, below 16, of no more. The device's context must be
+    current when it is made.
 
-    What lies between rows is NaN, and so are the results. Addresses are multiples of the problem's alignment and,
-    below 16, of no more. The device's context must be current when it is made.
+    Attributes
+    ----------
+    sets : list of ScratchSet
+        To be timed on, with an alpha of 1, and a beta of 1 where `c` is read.
+    checks : tuple of ScratchSet
+        Ways to multiply the first set, in all of which a plan must be right: as it is timed, and with another alpha,
+        beta and bias, the addend then lying in the result, where their type is one. `prepare` comes before each.
     """
 
     def __init__(self, problem: GemmProblem, ordinal: int, sets: int, stream: int) -> None:
@@ -97,17 +104,30 @@ class Scratch:
             self._buffer.free()
             raise
         self.sets = [self._set(self._buffer.address + place * self._step) for place in range(sets)]
+        self.checks = (self.sets[0], self._scaled(self.sets[0]))
 
     def part(self, name: str) -> tuple[int, DType, Layout]:
         """Return address, type and layout of an operand of the first set."""
         part = self._parts[name]
         return self._addresses(self._buffer.address)[name], part.dtype, part.layout
 
-    def spoil_output(self) -> None:
-        """Enqueue overwriting the first set's result with NaN."""
+    def guarded_output(self) -> tuple[int, int]:
+        """Return address and bytes of the first set's result with the guards on both sides."""
         address, dtype, layout = self.part("out")
-        nbytes = layout.elements * dtype.itemsize
-        check(driver().cuMemsetD8Async(address, _NAN_BYTE, nbytes, self._stream), "clearing a result")
+        return address - GUARD_BYTES, layout.elements * dtype.itemsize + 2 * GUARD_BYTES
+
+    def spoil_output(self) -> None:
+        """Enqueue overwriting the first set's result, and what is beside it, with NaN."""
+        address, nbytes = self.guarded_output()
+        check(driver().cuMemsetD8Async(address, UNWRITTEN, nbytes, self._stream), "clearing a result")
+
+    def prepare(self, operands: ScratchSet) -> None:
+        """Enqueue what one of `checks` begins with: the addend where it lies in the result, else NaN, as beside it."""
+        self.spoil_output()
+        if operands.beta and not operands.c:
+            addend, nbytes = self.part("c")[0], self._parts["c"].nbytes
+            copied = driver().cuMemcpyDtoDAsync(operands.out, addend, nbytes, self._stream)
+            check(copied, "copying an addend")
 
     def free(self) -> None:
         """Give the memory back; nothing may be running on it."""
@@ -115,17 +135,29 @@ class Scratch:
 
     def _fill(self, ordinal: int, sets: int) -> None:
         cuda, stream, base = driver(), self._stream, self._buffer.address
-        check(cuda.cuMemsetD8Async(base, _NAN_BYTE, self._step, stream), "clearing operands")
+        check(cuda.cuMemsetD32Async(base, _BESIDE_OPERANDS, self._step // 4, stream), "clearing operands")
         addresses = self._addresses(base)
-        for name, seed in _SEEDS.items():
+        if "c" in self._parts:
+            # Copied into results, with what is between its rows.
+            nbytes = self._parts["c"].nbytes
+            check(cuda.cuMemsetD8Async(addresses["c"], UNWRITTEN, nbytes, stream), "clearing an addend")
+
+        def fill_part(name: str, layout: Layout, sizes: Sizes, offset: int = 0) -> None:
+            dtype = self._parts[name].dtype
+            fill(ordinal, stream, addresses[name] + offset * dtype.itemsize, dtype, layout, _SEEDS[name], sizes)
+
+        numbers = check_numbers(self.problem.k)
+        negated = Sizes(-numbers.addend.low, -numbers.addend.high)
+        for name, sizes in (("c", numbers.addend), ("bias", numbers.addend), ("negated bias", negated)):
             if name in self._parts:
-                part = self._parts[name]
-                fill(ordinal, stream, addresses[name], part.dtype, part.layout, seed)
-        for name in ("left", "right"):
-            part = self._parts[name]
-            offset, last = _last_factors(self.problem, name, part.layout)
-            address = addresses[name] + offset * part.dtype.itemsize
-            fill(ordinal, stream, address, part.dtype, last, _SEEDS[name], size=LAST_FACTOR)
+                fill_part(name, self._parts[name].layout, sizes)
+        for name, first in (("left", numbers.last), ("right", numbers.first)):
+            layout = self._parts[name].layout
+            fill_part(name, layout, UNIFORM)
+            last, ends = _ends(self.problem, name, layout)
+            if numbers.first and first:
+                fill_part(name, ends, first)
+            fill_part(name, ends, numbers.last, last)
         done = 1
         while done < sets:
             count = min(done, sets - done)
@@ -138,7 +170,7 @@ class Scratch:
         for part in self._parts.values():
             # A wider result is aligned to its own elements at least.
             addresses[part.name] = base + max(self.problem.alignment, part.dtype.itemsize) % 16
-            base += _room(part)
+            base += part.room
         return addresses
 
     def _set(self, base: int) -> ScratchSet:
@@ -149,13 +181,22 @@ class Scratch:
             out=addresses["out"],
             c=addresses.get("c", 0),
             bias=addresses.get("bias", 0),
-            alpha=_ALPHA,
-            beta=_BETA if self.problem.accumulate else 0.0,
+            alpha=1.0,
+            beta=1.0 if self.problem.accumulate else 0.0,
         )
 
+    def _scaled(self, plain: ScratchSet) -> ScratchSet:
+        scaled = plain._replace(alpha=ALPHA)
+        if self.problem.bias:
+            scaled = scaled._replace(bias=self.part("negated bias")[0])
+        if self.problem.accumulate:
+            is_in_place = self._parts["c"].dtype == self._parts["out"].dtype
+            scaled = scaled._replace(beta=BETA, c=0 if is_in_place else plain.c)
+        return scaled
 
-def _last_factors(problem: GemmProblem, name: str, layout: Layout) -> tuple[int, Layout]:
-    """Return where the last factor of each sum lies in an operand: the first of them, in elements, and the layout."""
+
+def _ends(problem: GemmProblem, name: str, layout: Layout) -> tuple[int, Layout]:
+    """Return how the first factor of each sum lies in an operand, and how many elements behind it the last does."""
     is_by_rows = problem.transpose_left if name == "left" else not problem.transpose_right
     if is_by_rows:
         return (layout.rows - 1) * layout.ld, Layout(layout.batch, 1, layout.columns, layout.ld, layout.stride)

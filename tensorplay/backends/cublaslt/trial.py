@@ -2,24 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from threading import RLock
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tensorplay.backends.base import Plan, Trial
-from tensorplay.backends.cublaslt.closeness import Comparison, is_comparable
+from tensorplay.backends.cublaslt.closeness import Comparison
 from tensorplay.backends.cublaslt.device import current, device, relaxed_capture
-from tensorplay.backends.cublaslt.host_copy import from_device
-from tensorplay.backends.cublaslt.reference import reference_result
-from tensorplay.backends.cublaslt.scratch import Scratch, set_bytes
+from tensorplay.backends.cublaslt.host_copy import bytes_from_device, laid_out, widened
+from tensorplay.backends.cublaslt.reference import check_results
+from tensorplay.backends.cublaslt.scratch import GUARD_BYTES, UNWRITTEN, Scratch, ScratchSet, set_bytes
 from tensorplay.backends.cublaslt.spin import warm_clocks
 from tensorplay.backends.cublaslt.stream import private_stream, synchronize
 from tensorplay.backends.cublaslt.timer import CudaTimer
 from tensorplay.backends.cublaslt.workspace import workspaces
 from tensorplay.errors import LaunchError, MeasurementError
 from tensorplay.gemm import GemmProblem
+from tensorplay.locks import ForkSafeLock
 
 __all__ = ["CudaTrial", "cuda_trial"]
 
@@ -48,42 +48,54 @@ class CudaTrial(Trial):
         self._is_open = True
 
     def output(self, plan: Plan) -> NDArray[Any]:
-        """Run the plan once on the check operands and return its result; bfloat16 and FP8 come back as float32."""
+        """Run the plan in each of the ways that it is checked in, and return its results one after the other.
+
+        bfloat16 and FP8 come back as float32. A plan that writes beside its result is a `LaunchError` too.
+        """
         self._check_open()
         with current(self._ordinal), relaxed_capture():
-            self._enqueue_checked(plan)
-            return from_device(*self._scratch.part("out"), self._stream)
+            return np.stack([self._result(plan, operands) for operands in self._scratch.checks])
 
     def closeness(self, first: Plan, *, atol: float, rtol: float) -> Callable[[Plan], bool] | None:
-        """Keep the first choice's result on the device, to compare others with it there; None for complex and FP8."""
+        """Keep the first choice's results on the device, to compare others with them there; None without room."""
         self._check_open()
-        address, dtype, layout = self._scratch.part("out")
-        if not is_comparable(dtype):
-            return None
+        _, dtype, _ = self._scratch.part("out")
+        address, nbytes = self._scratch.guarded_output()
+        checks = self._scratch.checks
         with current(self._ordinal), relaxed_capture():
             self._end_comparison()
-            self._enqueue_checked(first)
             try:
-                self._comparison = Comparison(self._ordinal, self._stream, address, dtype, layout, atol=atol, rtol=rtol)
+                comparison = Comparison(
+                    self._ordinal, self._stream, address, nbytes, dtype, count=len(checks), atol=atol, rtol=rtol
+                )
             except MemoryError:
                 return None
+            self._comparison = comparison
+            for which, operands in enumerate(checks):
+                self._enqueue_checked(first, operands)
+                comparison.keep(which)
+            synchronize(self._stream)
         return self._is_close
 
     def reference(self) -> NDArray[Any]:
-        """Return the result that the check operands have in at least twice the precision; computed once."""
+        """Return the results that `output` should give, in at least twice the precision; computed once."""
         self._check_open()
         if self._reference is None:
             with current(self._ordinal), relaxed_capture():
-                self._reference = reference_result(self._scratch, self._stream)
+                self._reference = check_results(self._scratch, self._stream)
         return self._reference
 
     def _is_close(self, plan: Plan) -> bool:
         self._check_open()
-        if self._comparison is None:
+        comparison = self._comparison
+        if comparison is None:
             return False
         with current(self._ordinal), relaxed_capture():
-            self._enqueue_checked(plan)
-            return self._comparison.is_close()
+            comparison.begin()
+            for which, operands in enumerate(self._scratch.checks):
+                self._enqueue_checked(plan, operands)
+                comparison.compare(which)
+            return comparison.are_close()
 
     def close(self) -> None:
         """Give back all memory, graphs and events, also after a failure."""
@@ -101,10 +113,21 @@ class CudaTrial(Trial):
                     finally:
                         self._scratch.free()
 
-    def _enqueue_checked(self, plan: Plan) -> None:
-        self._scratch.spoil_output()
+    def _result(self, plan: Plan, operands: ScratchSet) -> NDArray[Any]:
+        self._enqueue_checked(plan, operands)
+        _, dtype, layout = self._scratch.part("out")
+        memory = bytes_from_device(*self._scratch.guarded_output(), self._stream)
+        stored = laid_out(memory[GUARD_BYTES:-GUARD_BYTES], dtype, layout)
+        result = np.array(widened(stored, dtype))
+        stored.view(np.uint8)[...] = UNWRITTEN
+        if not (memory == UNWRITTEN).all():
+            raise LaunchError(f"{plan.kernel} writes beside its result")
+        return result
+
+    def _enqueue_checked(self, plan: Plan, operands: ScratchSet) -> None:
+        self._scratch.prepare(operands)
         try:
-            plan.run(*self._scratch.sets[0], self._stream)
+            plan.run(*operands, self._stream)
         except (TypeError, ValueError, MemoryError) as error:
             raise LaunchError(f"{plan.kernel} failed: {type(error).__name__}: {error}") from error
 
@@ -150,7 +173,8 @@ def cuda_trial(problem: GemmProblem, *, rotating_bytes: int) -> Iterator[CudaTri
             buffers.take_back(stream)
 
 
-@cache
-def _one_at_a_time(ordinal: int) -> RLock:
-    del ordinal
-    return RLock()
+_locks: dict[int, ForkSafeLock] = {}
+
+
+def _one_at_a_time(ordinal: int) -> ForkSafeLock:
+    return _locks.setdefault(ordinal, ForkSafeLock())

@@ -8,11 +8,14 @@ Nothing is allocated under a capture. Streams that are captured are often new (t
 spare buffer is made ready while nothing is captured, and handed out to a stream first met under capture.
 """
 
-from threading import Lock, get_ident
+from contextlib import suppress
+from threading import get_ident
 
 from tensorplay.backends.cublaslt.capture import PER_THREAD, is_any_capture_seen
+from tensorplay.backends.cublaslt.device import current
 from tensorplay.backends.cublaslt.memory import DeviceBuffer
 from tensorplay.errors import KernelUnavailableError
+from tensorplay.locks import ForkSafeLock
 
 __all__ = ["DEFAULT_BYTES", "Workspaces", "workspaces"]
 
@@ -23,15 +26,16 @@ _Key = int | tuple[int, int]
 
 
 class Workspaces:
-    """The buffers of one device."""
+    """The buffers of one device; safe in any number of threads, and in a signal handler that multiplies."""
 
     def __init__(self, ordinal: int) -> None:
         self._ordinal = ordinal
         self._buffers: dict[_Key, DeviceBuffer] = {}
-        self._spare: DeviceBuffer | None = None
-        self._outgrown: list[DeviceBuffer] = []
+        self._spares: list[DeviceBuffer] = []
+        # Every buffer of a stream, those that were too small among them.
+        self._kept: dict[_Key, list[DeviceBuffer]] = {}
         self._borrowers: dict[_Key, int] = {}
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def address(self, stream: int, nbytes: int) -> int:
         """Return the address of the stream's buffer, which holds `nbytes` at least; no lock is taken for an old one.
@@ -50,50 +54,55 @@ class Workspaces:
 
     def prepare(self) -> None:
         """Make the spare buffer if there is none and nothing is captured; does nothing where memory is full."""
-        if self._spare is not None or is_any_capture_seen(None):
+        if self._spares:
             return
-        with self._lock:
-            if self._spare is None:
+        with current(self._ordinal), self._lock:
+            if not self._spares and not is_any_capture_seen(None):
                 try:
-                    self._spare = DeviceBuffer(self._ordinal, DEFAULT_BYTES)
+                    self._spares.append(DeviceBuffer(self._ordinal, DEFAULT_BYTES))
                 except MemoryError:
                     return
 
     def lend(self, stream: int) -> None:
-        """Begin a use of a private stream, whose buffer shall go when the last one has ended."""
+        """Begin a use of a private stream, whose buffers shall go when the last one has ended."""
         with self._lock:
             self._borrowers[stream] = self._borrowers.get(stream, 0) + 1
 
     def take_back(self, stream: int) -> None:
-        """End a use of a private stream: nothing runs on it any more."""
+        """End a use of a private stream: nothing runs on it any more, and no graph of it is replayed again."""
         with self._lock:
-            self._borrowers[stream] -= 1
-            if self._borrowers[stream] == 0:
-                del self._borrowers[stream]
-                buffer = self._buffers.pop(stream, None)
-                if buffer is not None:
-                    buffer.free()
+            remaining = self._borrowers.get(stream, 1) - 1
+            if remaining > 0:
+                self._borrowers[stream] = remaining
+                return
+            self._borrowers.pop(stream, None)
+            self._buffers.pop(stream, None)
+            for buffer in self._kept.pop(stream, ()):
+                buffer.free()
 
     def _provided(self, stream: int, nbytes: int) -> DeviceBuffer:
         key = stream if stream != PER_THREAD else (stream, get_ident())
-        is_capturing = is_any_capture_seen(stream)
-        with self._lock:
+        with current(self._ordinal), self._lock:
             held = self._buffers.get(key)
             if held is not None and held.nbytes >= nbytes:
                 return held
-            if not is_capturing:
-                fresh = DeviceBuffer(self._ordinal, max(nbytes, DEFAULT_BYTES))
-            elif self._spare is not None and self._spare.nbytes >= nbytes:
-                fresh, self._spare = self._spare, None
-            else:
-                raise KernelUnavailableError(
-                    f"stream {stream:#x} has no workspace of {nbytes} bytes and a graph capture is live; run one "
-                    "product on it before capturing"
-                )
-            if held is not None:
-                self._outgrown.append(held)
+            fresh = self._fresh(stream, nbytes)
+            # Kept, too, is one that a signal handler which multiplied on the stream has put here meanwhile.
+            self._kept.setdefault(key, []).append(fresh)
             self._buffers[key] = fresh
         return fresh
+
+    def _fresh(self, stream: int, nbytes: int) -> DeviceBuffer:
+        """Return a buffer that no stream has: a new one, or the spare one under a capture."""
+        if not is_any_capture_seen(stream):
+            return DeviceBuffer(self._ordinal, max(nbytes, DEFAULT_BYTES))
+        if nbytes <= DEFAULT_BYTES:
+            with suppress(IndexError):
+                return self._spares.pop()
+        raise KernelUnavailableError(
+            f"stream {stream:#x} has no workspace of {nbytes} bytes and a graph capture is live; run one "
+            "product on it before capturing"
+        )
 
 
 _workspaces: dict[int, Workspaces] = {}

@@ -38,6 +38,8 @@ def posed(name: str, **further: Any) -> GemmProblem:
         ("float8_e4m3fn", {"transpose_right": True}, False, True),
         ("float8_e4m3fn", {}, False, False),
         ("float8_e5m2", {"transpose_right": True}, False, False),
+        ("float8_e5m2", {"transpose_right": True, "left_dtype": dtype_of_name("float8_e4m3fn")}, False, True),
+        ("float8_e4m3fn", {"transpose_right": True, "bias": True}, False, True),
         ("complex64", {"bias": True}, False, False),
         ("complex64", {"activation": "relu"}, False, False),
         ("float32", {"alignment": 2}, False, False),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tensorplay.backends.cublaslt.host_copy import storage_dtype, widened
+from tensorplay.backends.cublaslt.host_copy import laid_out, storage_dtype, widened
+from tensorplay.backends.host.layout import Layout
 from tensorplay.gemm import dtype_of_name
 from tensorplay.gemm.dtype import DTYPES
 
@@ -32,3 +33,17 @@ def test_types_that_numpy_has_stay_as_they_are(name: str) -> None:
     assert result.dtype == storage_dtype(dtype)
     assert result.flags.c_contiguous
     np.testing.assert_array_equal(result, numbers)
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float8_e4m3fn", "complex64"])
+def test_an_operand_is_seen_where_it_lies_and_written_to_nowhere_else(name: str) -> None:
+    dtype = dtype_of_name(name)
+    assert dtype is not None
+    for layout in (Layout(2, 3, 4, 6, 20), Layout(1, 3, 4, 4, 12, transposed=True)):
+        memory = np.full(layout.elements * dtype.itemsize, 7, np.uint8)
+        seen = laid_out(memory, dtype, layout)
+        assert seen.shape == ((2, 3, 4) if layout.batch == 2 else (4, 3))
+        seen.T[...] = 0
+        assert np.count_nonzero(memory == 0) == layout.batch * 12 * dtype.itemsize
+        assert set(memory) <= {0, 7}
+        assert widened(seen, dtype).shape == seen.shape

@@ -20,6 +20,7 @@ from tensorplay.backends.cublaslt.host_copy import storage_dtype, widened
 from tensorplay.backends.cublaslt.reference import activated
 from tensorplay.backends.host.layout import Layout, left_layout, out_layout, right_layout
 from tensorplay.gemm import DType, GemmProblem, dtype_of_name
+from tensorplay.measure.check_operands import Sizes
 
 FOLDER = Path(__file__).parent / "on_host"
 SOURCES = {"fill": fill.SOURCES, "epilogue": epilogue.SOURCES, "gemv": gemv_source.SOURCES}
@@ -190,9 +191,11 @@ def split_mix(places: NDArray[Any], seed: int) -> NDArray[np.float64]:
     return uniform
 
 
-@pytest.mark.parametrize("most_blocks", [1, 4096])
+@pytest.mark.parametrize(
+    ("most_blocks", "sizes"), [(1, fill.UNIFORM), (4096, Sizes(16.0, 32.0)), (3, Sizes(-7.0, -7.0))]
+)
 def test_fills_write_each_element_and_nothing_else(
-    host: Host, monkeypatch: pytest.MonkeyPatch, most_blocks: int
+    host: Host, monkeypatch: pytest.MonkeyPatch, most_blocks: int, sizes: Sizes
 ) -> None:
     monkeypatch.setattr(fill, "_MOST_BLOCKS", most_blocks)
     results = []
@@ -200,7 +203,7 @@ def test_fills_write_each_element_and_nothing_else(
         for layout in (Layout(1, 1, 1, 1, 1), Layout(2, 9, 37, 40, 375)):
             dtype = named(name)
             address = host.memory(np.full(layout.elements * dtype.itemsize, 0xFF, np.uint8), dtype.itemsize % 16)
-            fill.fill(0, 0, address, dtype, layout, 3 << 40)
+            fill.fill(0, 0, address, dtype, layout, 3 << 40, sizes)
             results.append((dtype, layout, host.stored(address)))
     host.run()
     for dtype, layout, file in results:
@@ -208,7 +211,9 @@ def test_fills_write_each_element_and_nothing_else(
         found = read(file, dtype).view(np.float64)
         scaled = Layout(layout.batch, layout.rows, layout.columns * parts, layout.ld * parts, layout.stride * parts)
         places = inside(scaled)
-        error = np.abs(found[places] - split_mix(places, 3 << 40))
+        uniform = split_mix(places, 3 << 40)
+        wanted = (sizes.low + (sizes.high - sizes.low) * np.abs(uniform)) * np.where(uniform < 0, -1, 1)
+        error = np.abs(found[places] - wanted)
         # Below the smallest normal number of FP8 steps are equal.
         assert (error <= dtype.unit_roundoff * np.abs(found[places]) + (2.0**-10 if dtype.itemsize == 1 else 0)).all()
         assert np.isnan(np.delete(found, places.ravel())).all()

@@ -55,6 +55,22 @@ assert [operation.d[each] for each in shape] == [0, 7, 5, 7, 3, 35], "our result
 assert operation.c is operation.d
 float8 = GemmProblem(dtype=dtype_of_name("float8_e4m3fn"), m=16, n=32, k=64, device="0", transpose_right=True)
 assert Operation(float8).c[L.TYPE] == 14 and Operation(float8).d[L.TYPE] == 28
+assert operation.scale_count == 0 and operation.descriptor[O.A_SCALE_POINTER] == 0
+mixed = Operation(
+    replace(float8, left_dtype=dtype_of_name("float8_e5m2"), out_dtype=dtype_of_name("float32"), bias=True)
+)
+assert [each[L.TYPE] for each in (mixed.a, mixed.b, mixed.c, mixed.d)] == [28, 29, 0, 0], "our left is the library's B"
+assert mixed.descriptor[O.BIAS_DATA_TYPE] == 14 and operation.descriptor[O.BIAS_DATA_TYPE] == -1
+scales = (O.A_SCALE_POINTER, O.B_SCALE_POINTER, O.D_SCALE_POINTER)
+assert [mixed.descriptor[each] != 0 for each in scales] == [True, True, False], "only FP8 results have a scale"
+narrow = Operation(float8)
+assert (mixed.scale_count, narrow.scale_count) == (2, 3)
+with narrow.bias_lock:
+    narrow.set_scales((0x100, 0x200, 0x300))
+    assert [narrow.descriptor[each] for each in scales] == [0x100, 0x200, 0x300]
+    narrow.set_scales((0, 0x200, 0))
+    assert [narrow.descriptor[each] for each in scales] == [0, 0x200, 0]
+del mixed, narrow
 
 kernel_id = LtKernelId(0, 20, 11, 3, 2, 1, 7, 4, 2)
 algorithm = (c_uint64 * 8)()

@@ -1,12 +1,19 @@
 """What results should be."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tensorplay.backends.cublaslt.reference import activated, expected_result
-from tensorplay.gemm import GemmProblem, dtype_of_name
+from tensorplay.gemm import DType, GemmProblem, dtype_of_name
+
+
+def named(name: str) -> DType:
+    dtype = dtype_of_name(name)
+    assert dtype is not None
+    return dtype
 
 
 def test_gelu_is_the_tanh_approximation_that_the_library_has() -> None:
@@ -21,9 +28,9 @@ def test_relu_keeps_what_is_positive() -> None:
 
 
 def test_addend_and_bias_come_before_the_activation() -> None:
-    dtype = dtype_of_name("float32")
-    assert dtype is not None
-    problem = GemmProblem(dtype=dtype, m=1, n=2, k=1, device="0", bias=True, activation="relu", accumulate=True)
+    problem = GemmProblem(
+        dtype=named("float32"), m=1, n=2, k=1, device="0", bias=True, activation="relu", accumulate=True
+    )
     left, right = np.array([[2.0]], np.float32), np.array([[1.0, 1.0]], np.float32)
     c, bias = np.array([[1.0, 1.0]], np.float32), np.array([0.0, -10.0], np.float32)
     found = expected_result(problem, left, right, c=c, bias=bias, alpha=3.0, beta=0.5)
@@ -33,8 +40,16 @@ def test_addend_and_bias_come_before_the_activation() -> None:
 
 @pytest.mark.parametrize("alpha", [1.0, 2j])
 def test_complex_products_stay_complex(alpha: complex) -> None:
-    dtype = dtype_of_name("complex64")
-    assert dtype is not None
-    problem = GemmProblem(dtype=dtype, m=1, n=1, k=1, device="0")
+    problem = GemmProblem(dtype=named("complex64"), m=1, n=1, k=1, device="0")
     found = expected_result(problem, np.array([[1j]], np.complex64), np.array([[1j]], np.complex64), alpha=alpha)
     assert found.tolist() == [[-1 * alpha]]
+
+
+def test_a_result_of_fp8_is_no_larger_than_its_type_holds() -> None:
+    problem = GemmProblem(dtype=named("float8_e4m3fn"), m=1, n=2, k=1, device="0", transpose_right=True)
+    left, right = np.array([[300.0]], np.float32), np.array([[2.0, -1.0]], np.float32)
+    assert expected_result(problem, left, right).tolist() == [[448.0, -300.0]]
+    wide = replace(problem, out_dtype=named("bfloat16"))
+    assert expected_result(wide, left, right).tolist() == [[600.0, -300.0]]
+    unknown = np.array([[np.nan]], np.float32)
+    assert np.isnan(expected_result(problem, unknown, right)).all()

@@ -34,14 +34,29 @@ def libraries(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_products_offers_measurement_and_refusals_are_right_on_the_stand_in(libraries: Path) -> None:
+def checked(script: str, libraries: Path, **further: str) -> None:
+    """Run a script on the stand-ins, in a process of its own."""
     root = str(Path(__file__).resolve().parents[3])
+    # What is compiled for the stand-in is no machine code, and must not be found by anybody else.
+    folders = {"LD_LIBRARY_PATH": str(libraries), "PYTHONPATH": root, "XDG_CACHE_HOME": str(libraries)}
     done = subprocess.run(
-        [sys.executable, str(FOLDER / "check.py"), str(libraries)],
-        env=os.environ | {"LD_LIBRARY_PATH": str(libraries), "PYTHONPATH": root},
+        [sys.executable, str(FOLDER / script), str(libraries)],
+        env=os.environ | folders | further,
         capture_output=True,
         text=True,
         timeout=55,
         check=False,
     )
     assert done.stdout.strip() == "checked", done.stderr
+
+
+def test_products_offers_measurement_and_refusals_are_right_on_the_stand_in(libraries: Path) -> None:
+    checked("check.py", libraries)
+
+
+def test_a_product_in_the_middle_of_another_harms_neither(libraries: Path) -> None:
+    checked("interruptions.py", libraries)
+
+
+def test_two_devices_share_nothing_and_each_is_used_where_it_is(libraries: Path) -> None:
+    checked("devices.py", libraries, FAKE_DEVICES="2")

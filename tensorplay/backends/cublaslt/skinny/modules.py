@@ -1,0 +1,107 @@
+"""Skinny kernels compiled and loaded: each once a process and device, and compiled once for all processes of a user."""
+
+import os
+from functools import cache
+from typing import Any
+
+from tensorplay.backends.cublaslt.capture import is_any_capture_seen
+from tensorplay.backends.cublaslt.device import current, device, relaxed_capture
+from tensorplay.backends.cublaslt.library import driver, nvrtc
+from tensorplay.backends.cublaslt.nvrtc import compile_source
+from tensorplay.backends.cublaslt.skinny.cubin_cache import CubinCache, cache_folder
+from tensorplay.backends.cublaslt.skinny.source_text import ENTRY_NAME
+from tensorplay.backends.cublaslt.status import check, check_compiler
+from tensorplay.errors import KernelUnavailableError, LaunchError
+from tensorplay.locks import ForkSafeLock
+
+__all__ = ["MOST_LOADED", "loaded_function", "machine_code", "most_shared_bytes"]
+
+MOST_LOADED = 4096
+"""Kernels kept loaded; a search of ever new shapes compiles no more of them."""
+
+_functions: dict[tuple[int, str], Any] = {}
+_loading = ForkSafeLock()
+
+
+def machine_code(source: str, capability: tuple[int, int], files: CubinCache) -> bytes:
+    """Return a source's machine code, from the files or compiled and put there; needs no device.
+
+    Raises
+    ------
+    KernelUnavailableError
+        When there is no compiler. `LaunchError` when it refuses.
+    """
+    parts = (source, f"sm_{capability[0]}{capability[1]}", _compiler_version())
+    code = files.read(*parts)
+    if code is None:
+        code = compile_source(source, capability)
+        files.write(code, *parts)
+    return code
+
+
+def loaded_function(ordinal: int, source: str) -> Any:
+    """Return the function of a source on a device, loaded, so that its first launch may be under a capture.
+
+    Raises
+    ------
+    KernelUnavailableError
+        When it is not loaded yet and a capture is live, or it does not compile or load here.
+    """
+    function = _functions.get((ordinal, source))
+    if function is not None:
+        return function
+    with _loading:
+        function = _functions.get((ordinal, source))
+        if function is None:
+            function = _loaded(ordinal, source)
+            _functions[ordinal, source] = function
+        return function
+
+
+@cache
+def most_shared_bytes(ordinal: int) -> int:
+    """Return the shared memory that a block of the loaded functions may have."""
+    cuda = driver()
+    most = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    handle = check(cuda.cuDeviceGet(ordinal), f"opening device {ordinal}")
+    return int(check(cuda.cuDeviceGetAttribute(most, handle), f"asking device {ordinal} for its shared memory"))
+
+
+def _loaded(ordinal: int, source: str) -> Any:
+    if len(_functions) >= MOST_LOADED:
+        raise KernelUnavailableError(f"{MOST_LOADED} skinny kernels are loaded already; no more are")
+    cuda = driver()
+    with current(ordinal):
+        if is_any_capture_seen(None):
+            raise KernelUnavailableError(
+                "a skinny kernel is not loaded yet and a graph capture is live; run the product once before capturing"
+            )
+        try:
+            code = machine_code(source, device(ordinal).capability, _files())
+            with relaxed_capture():
+                module = check(cuda.cuModuleLoadData(code), "loading a skinny kernel")
+                function = check(cuda.cuModuleGetFunction(module, ENTRY_NAME.encode()), "finding a skinny kernel")
+                # Loads what the driver would else load at the first launch, which no capture allows.
+                registers = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS
+                check(cuda.cuFuncGetAttribute(registers, function), "loading a skinny kernel")
+                shared = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                most = most_shared_bytes(ordinal)
+                check(cuda.cuFuncSetAttribute(function, shared, most), "giving a skinny kernel its shared memory")
+        except LaunchError as error:
+            raise KernelUnavailableError(f"a skinny kernel is not to be had here: {error}") from error
+    return function
+
+
+@cache
+def _files() -> CubinCache:
+    return CubinCache(cache_folder(os.environ))
+
+
+@cache
+def _compiler_version() -> str:
+    compiler = nvrtc()
+    try:
+        major, minor = check_compiler(compiler.nvrtcVersion(), "asking the compiler for its version")[0:2]
+    except RuntimeError as error:
+        raise KernelUnavailableError(f"the run-time compiler cannot be loaded: {error}") from error
+    return f"{major}.{minor}"

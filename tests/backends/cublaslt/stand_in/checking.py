@@ -1,0 +1,29 @@
+"""Runs the tests of planted faults on the stand-in libraries; run by `test_checking.py` in a process of its own."""
+
+import ctypes
+import sys
+from pathlib import Path
+
+import pytest
+
+from tensorplay.backends.cublaslt import nvrtc
+
+TESTS = Path(__file__).parents[3] / "gpu" / "test_checking.py"
+# The stand-in multiplies slowly.
+SHORT = "not offer and not deterministic and not 16384 and not 8192"
+
+
+def main(folder: Path) -> int:
+    """Load the stand-ins and run the tests; return how that ended."""
+    for name in ("libcuda.so.1", "libcublasLt.so.13", "libcublas.so.13"):
+        ctypes.CDLL(str(folder / name))
+    # The stand-in driver runs no machine code.
+    setattr(nvrtc, "compile_source", lambda _source, _capability: b"code")  # noqa: B010 - it is no plain function
+    settings = folder / "pytest.ini"
+    settings.write_text("[pytest]\nmarkers = timeout: of the tests on a device\n")
+    options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", f"--rootdir={folder}", "-k", SHORT]
+    return pytest.main(["-c", str(settings), *options, str(TESTS)])
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
