@@ -50,6 +50,7 @@ def worker_environment(mode: BenchMode, results_name: str, environ: Mapping[str,
         return {name: value for name, value in environ.items() if not name.startswith(_VARIABLES)}
     return dict(environ) | {
         f"{_VARIABLES}ENABLED": "1",
+        f"{_VARIABLES}MODE": "blocking",
         f"{_VARIABLES}TUNING": "1" if mode is BenchMode.TUNE else "0",
         f"{_VARIABLES}FILENAME": results_name,
     }

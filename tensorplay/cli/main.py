@@ -9,8 +9,11 @@ from typing import Any
 import click
 
 from tensorplay.cli.bench import bench
+from tensorplay.cli.ctl import ctl
 from tensorplay.cli.doctor import doctor
 from tensorplay.cli.exit_code import FAILED, INTERRUPTED
+from tensorplay.cli.explain import explain
+from tensorplay.cli.serve import serve
 from tensorplay.cli.show import show
 from tensorplay.cli.tune import tune
 from tensorplay.version import __version__
@@ -63,4 +66,7 @@ def main() -> None:
 main.add_command(bench)
 main.add_command(tune)
 main.add_command(show)
+main.add_command(explain)
+main.add_command(serve)
+main.add_command(ctl)
 main.add_command(doctor)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-__all__ = ["count", "duration", "multiple", "printable", "rate", "spread"]
+__all__ = ["bar", "count", "duration", "multiple", "printable", "rate", "spread"]
 
 MISSING = "-"
 """Stands for a value that is not known."""
@@ -39,6 +39,15 @@ def spread(low: float, middle: float, high: float) -> str:
     if share > 1:
         return "±over 100%"
     return f"±{share:.1%}" if share < 0.0995 else f"±{share:.0%}"
+
+
+def bar(share: float, width: int, *, blocks: bool) -> str:
+    """Return a bar that fills the share of the width, in eighths of a letter with `blocks`, else in `#`."""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    if not blocks:
+        return "#" * max(round(eighths / 8), int(eighths > 0))
+    whole, rest = divmod(eighths, 8)
+    return "\N{FULL BLOCK}" * whole + (chr(ord("\N{FULL BLOCK}") + 8 - rest) if rest else "")
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -19,6 +19,7 @@ from tensorplay.runtime.settings import SettingState
 __all__ = [
     "configure",
     "disable",
+    "drain",
     "enable",
     "explain",
     "forget",
@@ -205,10 +206,11 @@ def get_untuned() -> list[tuple[str, str]]:
 
 
 def stats() -> dict[str, int]:
-    """Return how often each thing happened in this process.
+    """Return how often each thing happened in this process, and how much is left to be measured in the background.
 
-    `replayed`, `first_choice`, `selected_in_process` and `fallback` count calls; `measured`, `untuned`, `pinned`
-    and `rejected` count signatures.
+    `replayed`, `first_choice`, `selected_in_process` and `fallback` count calls; `measured`, `queued`, `untuned`,
+    `pinned` and `rejected` count signatures, `unexplained` those whose explanation could not be written. `waiting`
+    and `measuring` are the signatures in the background now.
     """
     return get_tuning_context().stats()
 
@@ -219,7 +221,10 @@ def settings() -> list[SettingState]:
 
 
 def explain(op: str, params: str) -> dict[str, object]:
-    """Return why a signature runs what it runs: its entry, the candidates, their times, and the margin."""
+    """Return why a signature runs what it runs: its entry, the candidates, their times, and the margin.
+
+    Of a winner that another process measured, what that process wrote beside the results file.
+    """
     return get_tuning_context().explain(op, params)
 
 
@@ -231,6 +236,14 @@ def forget(op: str, params: str) -> bool:
 def override(op: str, params: str, kernel: str) -> None:
     """Record a kernel of your own choice for a signature, in memory and file; raises when it cannot run here."""
     get_tuning_context().override(op, params, kernel)
+
+
+def drain(timeout: float | None = None) -> bool:
+    """Wait until nothing is left to be measured in the background; return whether that came within the seconds given.
+
+    True at once with `MODE=blocking`. Without a timeout it waits for ever where the device is never idle.
+    """
+    return get_tuning_context().drain(timeout)
 
 
 def unpin() -> int:

@@ -80,6 +80,10 @@ class GuardedBackend(Backend):
         """Yield the wrapped backend's, without killers."""
         return self._without_killers(problem, self._backend.candidates(problem, query))
 
+    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterable[Plan]:
+        """Yield the wrapped backend's, without killers."""
+        return self._without_killers(problem, self._backend.neighbours(problem, plan, query))
+
     def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:
         """Return the wrapped backend's; a killer is not available."""
         if (signature_of(problem), kernel) in self._killers:
@@ -93,6 +97,22 @@ class GuardedBackend(Backend):
     def is_capturing(self, stream: int | None) -> bool:
         """Return what the wrapped backend says."""
         return self._backend.is_capturing(stream)
+
+    def is_idle(self, device: str) -> bool:
+        """Return what the wrapped backend says."""
+        return self._backend.is_idle(device)
+
+    def note_call(self, device: str, stream: int | None) -> None:
+        """Let the wrapped backend remember it."""
+        self._backend.note_call(device, stream)
+
+    def beside_captures(self) -> AbstractContextManager[None]:
+        """Return the wrapped backend's."""
+        return self._backend.beside_captures()
+
+    def clocks(self, device: str) -> dict[str, int] | None:
+        """Return the wrapped backend's."""
+        return self._backend.clocks(device)
 
     @contextmanager
     def _opened(self, problem: GemmProblem, rotating_bytes: int) -> Iterator[Trial]:

@@ -60,6 +60,8 @@ def serve(
     context = TuningContext(backends={device: backend})
     context.enable()
     context.tuning_enable()
+    # Whoever asks here waits for the answer.
+    context.change_setting("mode", "blocking")
     for line in requests:
         signature, again = decode_request(line)
         say(event=DONE, **_answer(context, backend, signature, again=again))

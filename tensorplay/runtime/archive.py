@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from tensorplay.backends import registry
 from tensorplay.backends.base import Backend
@@ -17,7 +18,18 @@ from tensorplay.runtime.device_results import DeviceResults
 from tensorplay.runtime.notice import warn
 from tensorplay.runtime.switches import Switches
 
-__all__ = ["Archive"]
+__all__ = ["Archive", "Recorded"]
+
+
+class Recorded(NamedTuple):
+    """A winner with where it came from: `file`, `measured here` or `override`."""
+
+    op: str
+    params: str
+    kernel: str
+    time_ms: float
+    device: str
+    origin: str
 
 
 class Archive(Switches):
@@ -69,6 +81,31 @@ class Archive(Switches):
         with self._state_lock:
             held = [device.results.entries() for device in self._devices.values()]
         return sorted({(op, params, kernel, ms) for entries in held for op, params, kernel, ms in entries})
+
+    def recorded(self) -> list[Recorded]:
+        """Return every winner in memory with its origin, in no particular order."""
+        with self._state_lock:
+            devices = list(self._devices.values())
+        return [
+            Recorded(*entry, device.device, device.origins.get(entry.signature, "file"))
+            for device in devices
+            for entry in device.results
+        ]
+
+    def results_revision(self) -> int:
+        """Return a number that grows whenever a winner is added, changed or dropped."""
+        with self._state_lock:
+            return sum(1 + device.results.revision for device in self._devices.values())
+
+    def results_files(self) -> list[tuple[str, str]]:
+        """Return (device, file that winners go to) for each device that was met."""
+        with self._state_lock:
+            devices = list(self._devices.values())
+        return [(device.device, device.target) for device in devices]
+
+    def validators_of(self, device: str) -> list[tuple[str, str]]:
+        """Return the facts about this build and a device that its file must match."""
+        return [(name, value) for name, value in self._device(device).validators]
 
     def get_validators(self) -> list[tuple[str, str]]:
         """Return the facts about this build and the current device that a file must match."""
@@ -184,11 +221,15 @@ class Archive(Switches):
         with self._state_lock:
             if device not in self._devices:
                 backend = backend or self._backends.get(device) or self._default_backend()
-                validators = check_validators((FORMAT_VALIDATOR, *backend.validators(device)))
-                path = self._absolute(self._results_name(device))
+                made = self._results_of(device, backend)
                 self._backends.setdefault(device, backend)
-                self._devices[device] = DeviceResults(device, validators, path, self.listeners)
+                self._devices[device] = made
             return self._devices[device]
+
+    def _results_of(self, device: str, backend: Backend) -> DeviceResults:
+        """Return results of a device that nobody else sees, nothing read yet."""
+        validators = check_validators((FORMAT_VALIDATOR, *backend.validators(device)))
+        return DeviceResults(device, validators, self._absolute(self._results_name(device)), self.listeners)
 
     def _results_name(self, device: str) -> str:
         name = self._settings.filename

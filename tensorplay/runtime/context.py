@@ -7,21 +7,19 @@ decision table's, and what the process has learned is the ledger's.
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import partial
 from typing import Any
 
 from tensorplay.backends.base import Backend, Plan
-from tensorplay.errors import OperandError
-from tensorplay.gemm import DEFAULT, GemmProblem, Signature, parse_signature, signature_of
-from tensorplay.measure.report import SelectionReport
+from tensorplay.errors import OperandError, TensorPlayError
+from tensorplay.gemm import DEFAULT, GemmProblem, Signature, signature_of
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.device_results import DeviceResults
-from tensorplay.runtime.measuring import Measuring
+from tensorplay.runtime.explaining import Explaining
 from tensorplay.runtime.notice import logger
-from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.resolution import Action, Decision, EntryState, Facts, Reason, decide
-from tensorplay.runtime.resolved import Resolved
+from tensorplay.runtime.resolved import Resolved, concerns, stream_of, unless_capturing
+from tensorplay.runtime.settings_table import setting_of
 from tensorplay.typing import Clock
 
 __all__ = ["TuningContext"]
@@ -30,7 +28,7 @@ __all__ = ["TuningContext"]
 LARGEST_PLAN_CACHE = 1 << 16
 
 
-class TuningContext(Measuring):
+class TuningContext(Explaining):
     """The state of the tunable runtime, with every operation of `tensorplay.tunable` as a method.
 
     A process has one, `get_tuning_context()`; tests make their own. Safe in any number of threads.
@@ -50,6 +48,8 @@ class TuningContext(Measuring):
     ----------
     enabled : bool
         The master switch, for the hot path to read. Set by `enable()` only.
+    workspace_mib : int or None
+        The ceiling of scratch memory in MiB, None for the default: only another one is part of a signature.
     plans : dict
         What each operand layout resolved to, filled by `tensorplay.ops`. Replaced as a whole when anything
         changes, so that whoever resolves must store into the dict that it read before.
@@ -71,6 +71,7 @@ class TuningContext(Measuring):
         )
         self.plans: dict[Any, Resolved] = {}
         self.enabled = self._settings.enabled
+        self.workspace_mib = self._changed_workspace()
         self._settings.on_change(self._setting_changed)
 
     def resolve(self, problem: GemmProblem, backend: Backend, stream: int | None = None) -> Resolved:
@@ -102,11 +103,12 @@ class TuningContext(Measuring):
                 entry=state,
                 capturing=backend.is_capturing(stream),
                 tuning=self._settings.tuning and self._ledger.not_measurable(signature) is None,
+                background=self._settings.mode == "background",
                 pinned=self._ledger.pinned(signature) is not None,
             )
         )
         if decision.pin:
-            self._ledger.pin(signature, "first used under a graph capture")
+            self._pin(signature)
         if decision.action is Action.WINNER and plan is not None:
             return self._settle(plan, signature, decision.reason, partial(backend.first_choice, problem))
         if decision.action is Action.SELECT_IN_PROCESS:
@@ -153,43 +155,6 @@ class TuningContext(Measuring):
         self._invalidate()
         return result
 
-    def get_rejections(self) -> list[Rejection]:
-        """Return the recorded winners that did not run in this process, with the reason of each."""
-        return self._ledger.rejections.listed()
-
-    def get_untuned(self) -> list[tuple[str, str]]:
-        """Return the signatures (op, params) that ran without a winner in this process, in the order met."""
-        return [(op, params) for op, params in self._ledger.untuned()]
-
-    def stats(self) -> dict[str, int]:
-        """Return how often each thing happened in this process; `Reason` says what each counts."""
-        return self._ledger.counters.totals()
-
-    def explain(self, op: str, params: str) -> dict[str, object]:
-        """Return why a signature runs what it runs: its entry, the candidates, their times, and the margin.
-
-        What a `SelectionReport` says (`verdict`, `candidates`, `confirmation`, ...) is None for a signature that
-        another process measured. `SignatureError` when op and params are no signature.
-        """
-        parse_signature(op, params)
-        signature = Signature(op, params)
-        with self._state_lock:
-            held = [(device, device.results.get(signature)) for device in self._devices.values()]
-        device, entry = next(((device, entry) for device, entry in held if entry is not None), (None, None))
-        report = self._ledger.report(signature)
-        return {
-            "op": op,
-            "params": params,
-            "kernel": entry.kernel if entry else None,
-            "time_ms": entry.time_ms if entry else None,
-            "origin": device.origins.get(signature, "file") if device else None,
-            "pinned": self._ledger.pinned(signature),
-            "not_measured": self._ledger.not_measurable(signature),
-            "rejections": [tuple(r) for r in self._ledger.rejections.listed() if (r.op, r.params) == signature],
-            "calls": self._ledger.counters.calls(signature),
-            **(report.to_dict() if report else dict.fromkeys(field.name for field in fields(SelectionReport))),
-        }
-
     def unpin(self) -> int:
         """Let every signature that was pinned under a graph capture be decided anew; return how many there were.
 
@@ -199,9 +164,21 @@ class TuningContext(Measuring):
         self._invalidate()
         return count
 
+    def _pin(self, signature: Signature) -> None:
+        self._ledger.pin(signature, "first used under a graph capture")
+        self.background.remove(signature)
+        self._renew(signature)
+
+    def _changed_workspace(self) -> int | None:
+        value = self._settings.workspace_mib
+        return None if value == setting_of("workspace_mib").default else value
+
     def _setting_changed(self, name: str, old: object, new: object) -> None:
         self.enabled = self._settings.enabled
+        self.workspace_mib = self._changed_workspace()
         self._ledger.try_again()
+        if not self._is_deferring():
+            self.background.clear()
         if name == "filename":
             with self._state_lock:
                 self._redirect()
@@ -210,6 +187,13 @@ class TuningContext(Measuring):
 
     def _invalidate(self) -> None:
         self.plans = {}
+
+    def _renew(self, signature: Signature) -> None:
+        before = self.plans
+        kept = {key: resolved for key, resolved in list(before.items()) if not concerns(resolved, signature)}
+        # In one step, for all threads; whoever resolved by what was true before keeps it in the dict that is gone.
+        if len(kept) < len(before):
+            self.plans = kept
 
     def _forgotten(self, signature: Signature, kernel: str | None = None) -> None:
         self._ledger.forget(signature, kernel)
@@ -247,9 +231,40 @@ class TuningContext(Measuring):
     def _run_first_choice(
         self, decision: Decision, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
     ) -> Resolved:
-        if decision.untuned:
+        is_refused = decision.queue and not self._queue(device, signature, problem, backend)
+        if decision.untuned or (is_refused and not decision.reject):
             self._ledger.note_untuned(signature)
             if self._settings.record_untuned:
                 self._log_untuned(signature, device.device)
-        cacheable = decision.settled or not backend.captures
-        return self._settle(backend.first_choice(problem), signature, decision.reason, cacheable=cacheable)
+        plan = backend.first_choice(problem)
+        if is_refused or decision.settled or not (backend.captures and decision.until_captured):
+            cacheable = not is_refused and (decision.settled or not backend.captures)
+            return self._settle(plan, signature, decision.reason, cacheable=cacheable)
+        return self._until_captured(plan, signature, problem, backend, decision)
+
+    def _until_captured(
+        self, plan: Plan, signature: Signature, problem: GemmProblem, backend: Backend, decision: Decision
+    ) -> Resolved:
+        """Return the first choice, to be run again without asking until a call comes under a capture."""
+        tally = self._ledger.counters.tally(signature, decision.reason)
+        tally.calls += 1
+
+        def is_capturing(stream: int | None) -> bool:
+            try:
+                return backend.is_capturing(stream)
+            except TensorPlayError:
+                # The long way says what is wrong with such a stream.
+                return True
+
+        def anew(*operands: Any) -> Any:
+            # It was counted as what it was before.
+            tally.calls -= 1
+            resolved = self.resolve(problem, backend, stream_of(operands))
+            try:
+                # Of a plan itself, nothing asks whether it is captured once more.
+                return (resolved.plan or resolved).run(*operands)
+            except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
+                return self.recover(resolved, error, *operands)
+
+        note = partial(backend.note_call, problem.device) if decision.queue else None
+        return Resolved(unless_capturing(plan.run, is_capturing, anew, note), tally, signature, plan)

@@ -54,6 +54,11 @@ class Counters:
                 totals[reason.value] += tally.calls
         return totals
 
+    def calls_made(self) -> int:
+        """Return how many calls there were in all, for whoever waits until there are no more."""
+        with self._lock:
+            return sum(tally.calls for tally in self._tallies.values())
+
     def calls(self, signature: Signature) -> dict[str, int]:
         """Return how often one signature was called, by reason."""
         with self._lock:

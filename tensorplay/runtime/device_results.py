@@ -3,12 +3,15 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from tensorplay.database.filename import sibling_name
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.results import Results
 from tensorplay.database.store import LoadReport, ResultsStore
+from tensorplay.database.validators import digest
 from tensorplay.errors import ResultsFileWarning
 from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
+from tensorplay.runtime.device_explanations import DeviceExplanations
 from tensorplay.runtime.listeners import FILE, Listeners
 from tensorplay.runtime.notice import warn
 from tensorplay.typing import Clock
@@ -40,6 +43,7 @@ class DeviceResults:
         self.validators = tuple(validators)
         self.results = Results()
         self.origins: dict[Signature, str] = {}
+        self.explanations = DeviceExplanations(digest(self.validators), self._files, listeners, clock)
         self._listeners = listeners
         self._lock = ForkSafeLock()
         self._pending: dict[Signature, Entry] = {}
@@ -48,6 +52,7 @@ class DeviceResults:
         self._path = path
         self._store = self._store_of(path)
         self._loaded = False
+        self._read: dict[str, None] = {}
         self._warned_of_write = False
 
     @property
@@ -95,8 +100,20 @@ class DeviceResults:
             self._keep(entry, origin)
             self._write(lambda: self._store.rewrite(tuple(self._pending.values())))
 
+    def exchange(self, met: Entry | None, entry: Entry, origin: str) -> bool:
+        """Keep a winner in place of what was met before; return False, and leave all, when that has changed since."""
+        with self._lock:
+            if self.results.get(entry.signature) != met:
+                return False
+            if met is None:
+                self.record(entry, origin)
+            else:
+                self.replace(entry, origin)
+            return True
+
     def remove(self, signature: Signature) -> bool:
-        """Drop a winner from memory and file; return whether there was one in memory."""
+        """Drop a winner from memory and file, and how it was chosen; return whether there was one in memory."""
+        self.explanations.forget(signature)
         with self._lock:
             known = self.results.remove(signature)
             self.origins.pop(signature, None)
@@ -117,6 +134,12 @@ class DeviceResults:
 
     def _store_of(self, path: str) -> ResultsStore:
         return ResultsStore(path, self.validators, lock_wait_s=GEMM_LOCK_WAIT_S)
+
+    def _files(self) -> tuple[str, ...]:
+        """Return the results files that winners may come from, the one that is written first."""
+        with self._lock:
+            sibling = sibling_name(self._path, digest(self.validators))
+            return tuple(dict.fromkeys((self._store.target, self._path, sibling, *self._read)))
 
     def _keep(self, entry: Entry, origin: str) -> None:
         self.results.put(entry)
@@ -153,6 +176,7 @@ class DeviceResults:
 
     def _merge(self, report: LoadReport, *, overwrite: bool) -> bool:
         merged = self.results.merge(report.entries, overwrite=overwrite)
+        self._read.update(dict.fromkeys(report.files))
         self._listeners.tell(FILE, action="read", path=report.path, merged=merged, refused=report.refused)
         for message in _complaints(report):
             warn(message, ResultsFileWarning)

@@ -1,5 +1,8 @@
 """What one process has met and learned: counts, pins, untuned signatures, rejections, measurements' reports."""
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
 from tensorplay.measure.report import SelectionReport
@@ -9,12 +12,23 @@ from tensorplay.runtime.listeners import Listeners
 from tensorplay.runtime.rejections import Rejections
 from tensorplay.runtime.resolution import Reason
 
-__all__ = ["Ledger"]
+__all__ = ["Evidence", "Ledger"]
 
 # Reports are evidence for people; a workload whose shapes never repeat keeps the newest.
 MOST_REPORTS = 4096
 # Beyond that, what is untuned is still logged to the file, but neither counted nor listed.
 MOST_UNTUNED = 1 << 16
+
+
+class Evidence(NamedTuple):
+    """How a winner was chosen: what the measurement found, and the device's clocks in MHz right after it."""
+
+    report: SelectionReport
+    clocks: Mapping[str, int] | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as plain JSON values; no candidate is left out."""
+        return {**self.report.to_dict(), "left_out": 0, "clocks": dict(self.clocks) if self.clocks else None}
 
 
 class Ledger:
@@ -28,7 +42,7 @@ class Ledger:
         self._pinned: dict[Signature, str] = {}
         self._untuned: dict[Signature, None] = {}
         self._unmeasurable: dict[Signature, str] = {}
-        self._reports: dict[Signature, SelectionReport] = {}
+        self._evidence: dict[Signature, Evidence] = {}
 
     def pin(self, signature: Signature, why: str) -> None:
         """Keep the first choice for a signature until `unpin`."""
@@ -86,22 +100,26 @@ class Ledger:
         """Forget what was learned against a signature; against one kernel of it when that is named."""
         with self._lock:
             self._unmeasurable.pop(signature, None)
-            self._reports.pop(signature, None)
+            self._evidence.pop(signature, None)
         for failed in self.rejections.failed(signature):
             if kernel in {None, failed}:
                 self.rejections.forgive(signature, failed)
 
-    def keep_report(self, signature: Signature, report: SelectionReport) -> None:
+    def note_queued(self, signature: Signature) -> None:
+        """Count a signature that is to be measured in the background."""
+        self._count(Reason.QUEUED, events.QUEUED, signature)
+
+    def keep_evidence(self, signature: Signature, evidence: Evidence) -> None:
         """Keep how a winner was chosen."""
         with self._lock:
-            if len(self._reports) >= MOST_REPORTS:
-                del self._reports[next(iter(self._reports))]
-            self._reports[signature] = report
+            if len(self._evidence) >= MOST_REPORTS:
+                del self._evidence[next(iter(self._evidence))]
+            self._evidence[signature] = evidence
         self.counters.count(Reason.MEASURED)
 
-    def report(self, signature: Signature) -> SelectionReport | None:
+    def evidence(self, signature: Signature) -> Evidence | None:
         """Return how a winner was chosen, None when this process did not choose it."""
-        return self._reports.get(signature)
+        return self._evidence.get(signature)
 
     def _count(self, counted: Reason, event: str, signature: Signature, **detail: object) -> None:
         self.counters.count(counted)

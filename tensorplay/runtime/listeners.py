@@ -13,6 +13,7 @@ __all__ = [
     "FILE",
     "HEALED",
     "PINNED",
+    "QUEUED",
     "REJECTED",
     "SETTING",
     "TUNED",
@@ -22,6 +23,8 @@ __all__ = [
     "Listeners",
 ]
 
+QUEUED = "queued"
+"""A problem waits to be measured in the background; the first choice runs meanwhile."""
 TUNING_STARTED = "tuning_started"
 """A problem is about to be measured."""
 TUNED = "tuned"
@@ -44,6 +47,7 @@ FILE = "file"
 """A file was read, written or refused."""
 
 EVENTS = (
+    QUEUED,
     TUNING_STARTED,
     TUNED,
     TUNING_FAILED,

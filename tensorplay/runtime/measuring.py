@@ -5,16 +5,18 @@ from collections.abc import Mapping
 
 from tensorplay.backends.base import Backend, Plan
 from tensorplay.database.record import Entry
-from tensorplay.errors import TensorPlayWarning
-from tensorplay.gemm import GemmProblem, Signature
+from tensorplay.errors import OperandError, TensorPlayWarning
+from tensorplay.gemm import GemmProblem, Signature, signature_of
 from tensorplay.locks import ForkSafeLock
 from tensorplay.measure.budget import Deadline
+from tensorplay.measure.search_memory import SearchMemory
 from tensorplay.measure.selection import select_in_process
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.archive import Archive
 from tensorplay.runtime.device_results import DeviceResults
-from tensorplay.runtime.ledger import Ledger
+from tensorplay.runtime.ledger import Evidence, Ledger
 from tensorplay.runtime.notice import logger, warn
+from tensorplay.runtime.resolution import Reason
 from tensorplay.runtime.rules import tuning_rules
 from tensorplay.runtime.tuner import Measurement, measure
 from tensorplay.typing import Clock
@@ -45,8 +47,36 @@ class Measuring(Archive):
         self._selected: dict[Signature, Plan] = {}
         self._clock = clock
         self._spent_seconds = 0.0
+        self._search_memory = SearchMemory()
         # Two measurements at once would disturb each other; a waiting thread then finds the winner recorded.
         self._measuring = ForkSafeLock()
+
+    def tune(self, problem: GemmProblem) -> bool:
+        """Measure a problem and record its winner, whatever the switches say; return whether one is recorded.
+
+        Blocks until it is done. What has a winner is not measured again: forget it first.
+
+        Raises
+        ------
+        OperandError
+            When the problem is of no family that is tuned.
+        TensorPlayError
+            When nothing here runs its device.
+        """
+        backend = self.backend(problem.device)
+        if not backend.is_tunable(problem, self._settings.families):
+            raise OperandError(f"{signature_of(problem).params} is not tuned with FAMILIES={self._settings.families}")
+        signature = signature_of(problem)
+        device = self._device(problem.device, backend)
+        device.ensure_loaded()
+        if device.results.get(signature) is None:
+            self._measure(device, signature, problem, backend)
+            self._invalidate()
+        return device.results.get(signature) is not None
+
+    def calls_of(self, op: str, params: str) -> dict[str, int]:
+        """Return how often a signature was called in this process, by reason."""
+        return self._ledger.counters.calls(Signature(op, params))
 
     def _measure(
         self, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
@@ -56,32 +86,58 @@ class Measuring(Archive):
         with self._measuring:
             if device.results.get(signature) != met or self._ledger.not_measurable(signature) is not None:
                 return None
-            measurement = self._measured(signature, problem, backend)
-            if measurement is None:
+            if not self._is_affordable(signature):
+                return None
+            try:
+                measurement = self._measured(signature, problem, backend, self._clock)
+            except Exception as error:  # noqa: BLE001 - whatever a library raises must not leave the caller's GEMM
+                self._give_up(signature, error)
                 return None
             # Recorded before the lock is given up, so that whoever waited finds it.
-            self._record(device, measurement.entry, met)
-            self._ledger.keep_report(signature, measurement.report)
-        self.listeners.tell(
-            events.TUNED if met is None else events.HEALED,
-            **measurement.entry._asdict(),
-            report=measurement.report,
-        )
+            evidence = self._record(device, measurement, met, backend)
+        if evidence is None:
+            return None
+        self._tell(device, measurement.entry, met, evidence)
         return measurement
 
-    def _record(self, device: DeviceResults, entry: Entry, stale: Entry | None) -> None:
-        if stale is None:
-            device.record(entry, "measured here")
-        else:
-            device.replace(entry, "measured here")
-            self._ledger.rejections.heal(entry.signature, stale.kernel, winner=entry.kernel)
-
-    def _measured(self, signature: Signature, problem: GemmProblem, backend: Backend) -> Measurement | None:
-        """Measure; None, with the reason kept, where that is not possible."""
-        total = self._settings.total_tuning_seconds
-        if total and self._spent_seconds >= total:
-            self._ledger.give_up(signature, f"the {total:g} s of tuning that this process may spend are spent")
+    def _record(
+        self, device: DeviceResults, measurement: Measurement, met: Entry | None, backend: Backend
+    ) -> Evidence | None:
+        """Keep a winner in place of what was met before; None, and nothing, where somebody changed that meanwhile."""
+        entry = measurement.entry
+        evidence = Evidence(measurement.report, backend.clocks(device.device))
+        if not device.exchange(met, entry, "measured here"):
             return None
+        if met is not None:
+            self._ledger.rejections.heal(entry.signature, met.kernel, winner=entry.kernel)
+        self._ledger.keep_evidence(entry.signature, evidence)
+        return evidence
+
+    def _tell(self, device: DeviceResults, entry: Entry, met: Entry | None, evidence: Evidence) -> None:
+        """Put on disk how a winner was chosen, and tell the listeners."""
+        if not device.explanations.record(entry.signature, evidence.report.to_dict(), evidence.clocks):
+            self._ledger.counters.count(Reason.UNEXPLAINED)
+        event = events.TUNED if met is None else events.HEALED
+        self.listeners.tell(event, **entry._asdict(), report=evidence.report)
+
+    def _is_affordable(self, signature: Signature) -> bool:
+        """Return whether the process may still measure; the reason is kept where it may not."""
+        total = self._settings.total_tuning_seconds
+        if not total or self._spent_seconds < total:
+            return True
+        self._ledger.give_up(signature, f"the {total:g} s of tuning that this process may spend are spent")
+        return False
+
+    def _give_up(self, signature: Signature, error: Exception) -> None:
+        self._ledger.give_up(signature, str(error))
+        warn(f"a product was not measured, the library's first choice runs: {error}", TensorPlayWarning)
+        self.listeners.tell(events.TUNING_FAILED, op=signature.op, params=signature.params, reason=str(error))
+
+    def _measured(
+        self, signature: Signature, problem: GemmProblem, backend: Backend, clock: Clock, *, most_s: float | None = None
+    ) -> Measurement:
+        """Measure, for at most `most_s` seconds of `clock` and what the process may spend; raises what fails."""
+        total = self._settings.total_tuning_seconds
         self.listeners.tell(events.TUNING_STARTED, op=signature.op, params=signature.params)
         started = self._clock()
         try:
@@ -90,13 +146,9 @@ class Measuring(Archive):
                 problem,
                 tuning_rules(self._settings, backend, problem),
                 excluded=self._ledger.rejections.failed(signature),
-                deadline=Deadline(self._clock, total - self._spent_seconds if total else None),
+                deadline=Deadline(clock, total - self._spent_seconds if total else most_s),
+                memory=self._search_memory,
             )
-        except Exception as error:  # noqa: BLE001 - whatever a library raises must not leave the caller's GEMM
-            self._ledger.give_up(signature, str(error))
-            warn(f"a product was not measured, the library's first choice runs: {error}", TensorPlayWarning)
-            self.listeners.tell(events.TUNING_FAILED, op=signature.op, params=signature.params, reason=str(error))
-            return None
         finally:
             self._spent_seconds += self._clock() - started
 
@@ -110,7 +162,7 @@ class Measuring(Archive):
                 try:
                     with backend.open_trial(problem, rotating_bytes=0) as trial:
                         self._selected[signature] = select_in_process(choices, trial.timer)
-                except Exception as error:  # noqa: BLE001 - as in `_measured`
+                except Exception as error:  # noqa: BLE001 - as in `_measure`
                     logger.warning("in-process selection for %s failed: %s", signature.params, error)
                     self._selected[signature] = choices[0]
             return self._selected[signature]

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from tensorplay.locks import ForkSafeLock
 from tensorplay.runtime.context import TuningContext
+from tensorplay.runtime.first_context import context_made
 
 __all__ = ["get_tuning_context", "state", "use_context"]
 
@@ -25,12 +26,16 @@ _making = ForkSafeLock()
 
 def get_tuning_context() -> TuningContext:
     """Return this process's context; the environment is read when it is first asked for, and never again."""
+    made: TuningContext | None = None
     if state.context is None:
         with _making:
             if state.context is None:
-                context = TuningContext()
-                atexit.register(context.close)
-                state.context = context
+                made = TuningContext()
+                atexit.register(made.close)
+                state.context = made
+    if made is not None:
+        # With no lock held: whoever is told may ask for the context too.
+        context_made(made.settings())
     return state.context
 
 

@@ -8,12 +8,17 @@ off    -                        yes     -      first choice               nothin
 on     winner                   any     any    the winner                 replay counted
 on     `Default`                any     any    first choice               replay counted
 on     stale                    no      on     measured again             rejection, entry healed
+on     stale                    no      later  first choice               rejection, queued; healed later
 on     stale                    no      off    first choice               rejection; healed later
 on     stale                    yes     any    first choice, pinned       rejection
 on     none                     no      on     measured                   winner recorded
+on     none                     no      later  first choice               queued
 on     none                     no      off    first choice               untuned, logged if recording
 on     none                     yes     any    first choice, pinned       untuned, logged if recording
 ====== ======================== ======= ====== ========================== ==================================
+
+Tuning is on *later* where it is on and `MODE` is `background`: the signature is queued, and measured when the device
+is idle.
 
 A pin outlives every row: a pinned signature runs the first choice until it is unpinned, so that eager reruns
 stay bit-identical to a captured replay.
@@ -46,18 +51,20 @@ class Action(Enum):
 class Reason(StrEnum):
     """Why it is run: the codes that `stats()` counts.
 
-    `replayed`, `first_choice`, `selected_in_process` and `fallback` count calls; `measured`, `untuned`,
-    `pinned` and `rejected` count signatures.
+    `replayed`, `first_choice`, `selected_in_process` and `fallback` count calls; `measured`, `queued`, `untuned`,
+    `pinned` and `rejected` count signatures, `unexplained` those whose explanation could not be written.
     """
 
     REPLAYED = "replayed"
     MEASURED = "measured"
+    QUEUED = "queued"
     FIRST_CHOICE = "first_choice"
     SELECTED_IN_PROCESS = "selected_in_process"
     UNTUNED = "untuned"
     PINNED = "pinned"
     REJECTED = "rejected"
     FALLBACK = "fallback"
+    UNEXPLAINED = "unexplained"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +75,7 @@ class Facts:
     entry: EntryState
     capturing: bool
     tuning: bool
+    background: bool = False
     pinned: bool = False
 
 
@@ -87,8 +95,13 @@ class Decision:
         The signature is remembered as untuned, and logged if recording is on.
     reject : bool
         The entry is reported as a rejection.
+    queue : bool
+        The signature is to be measured in the background.
     settled : bool
         Later calls may do the same without asking again, capturing or not, until something changes.
+    until_captured : bool
+        Later calls may do the same without asking again while nothing is captured: the same signature met under
+        capture must still be pinned.
     """
 
     action: Action
@@ -96,7 +109,9 @@ class Decision:
     pin: bool = False
     untuned: bool = False
     reject: bool = False
+    queue: bool = False
     settled: bool = False
+    until_captured: bool = False
 
 
 def decide(facts: Facts) -> Decision:
@@ -121,7 +136,13 @@ def decide(facts: Facts) -> Decision:
             reject=stale,
             settled=True,
         )
-    if facts.tuning:
+    if facts.tuning and not facts.background:
         return Decision(action=Action.MEASURE, reason=Reason.MEASURED, reject=stale)
-    # Not settled: the same signature met under capture must still be pinned.
-    return Decision(action=Action.FIRST_CHOICE, reason=Reason.FIRST_CHOICE, untuned=not stale, reject=stale)
+    return Decision(
+        action=Action.FIRST_CHOICE,
+        reason=Reason.FIRST_CHOICE,
+        untuned=not (stale or facts.tuning),
+        reject=stale,
+        queue=facts.tuning,
+        until_captured=True,
+    )

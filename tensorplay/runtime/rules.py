@@ -33,5 +33,6 @@ def tuning_rules(settings: Settings, backend: Backend, problem: GemmProblem) -> 
         min_gain=settings.min_gain,
         check=settings.numerical_check != "off",
         tolerance=Tolerance(*bounds) if bounds else None,
+        search_seconds=settings.max_search_seconds,
         rotating_bytes=backend.default_rotating_bytes(problem.device) if rotating_mib is None else rotating_mib * _MIB,
     )

@@ -8,7 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 
-__all__ = ["Kind", "SettingValue", "boolean", "choice", "file_name", "integer", "names", "number", "verbosity"]
+__all__ = [
+    "Kind",
+    "SettingValue",
+    "address",
+    "boolean",
+    "choice",
+    "file_name",
+    "integer",
+    "names",
+    "number",
+    "verbosity",
+]
 
 SettingValue = bool | int | float | str | tuple[str, ...] | None
 
@@ -18,6 +29,8 @@ _LARGEST_VERBOSITY = 3
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _DECIMAL = re.compile(r"(?=.{1,40}\Z)(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):([0-9]{1,5})")
+_LARGEST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +182,20 @@ def file_name(allowed: str, *, empty_means: str = "") -> Kind:
         return str(path)
 
     return Kind("file", allowed + (f", or empty for {empty_means}" if empty_means else ""), check, check)
+
+
+def address(*, empty_means: str) -> Kind:
+    """Return the kind of an address to listen on, with its port."""
+
+    def check(value: object) -> str:
+        if not isinstance(value, str):
+            raise TypeError(value)
+        match = _ADDRESS.fullmatch(value) if value else None
+        if value and (match is None or int(match[1]) > _LARGEST_PORT):
+            raise ValueError(value)
+        return str(value)
+
+    return Kind("address", f"HOST:PORT, such as 127.0.0.1:8787, or empty for {empty_means}", check, check)
 
 
 def names() -> Kind:

@@ -69,9 +69,11 @@ class Settings:
     families: str
     mode: str
     total_tuning_seconds: float
+    max_search_seconds: float
     min_gain: float
     workspace_mib: int
     deterministic: bool
+    dashboard: str
 
     _lock: ForkSafeLock
     _layers: dict[str, list[_Layer]]

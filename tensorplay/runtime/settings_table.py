@@ -3,7 +3,7 @@
 from tensorplay.errors import SettingError
 from tensorplay.runtime.numerical_check import numerical_check
 from tensorplay.runtime.setting import Setting, nearest, shown
-from tensorplay.runtime.setting_kind import boolean, choice, file_name, integer, names, number, verbosity
+from tensorplay.runtime.setting_kind import address, boolean, choice, file_name, integer, names, number, verbosity
 
 __all__ = ["SETTINGS", "setting_of"]
 
@@ -128,10 +128,10 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         name="mode",
-        kind=choice("blocking"),
+        kind=choice("blocking", "background"),
         default="blocking",
-        help="When a product is measured: blocking measures it within its first call. Measuring in the background "
-        "comes with a later version.",
+        help="When a product is measured: blocking measures it within its first call; background runs the first "
+        "choice meanwhile, and measures when the device is idle.",
     ),
     Setting(
         name="total_tuning_seconds",
@@ -140,10 +140,17 @@ SETTINGS: tuple[Setting, ...] = (
         help="Time after which this process starts no further measurement, in seconds. 0 means no limit.",
     ),
     Setting(
+        name="max_search_seconds",
+        kind=number(2**31 - 1),
+        default=3.0,
+        help="Ceiling of the time that candidates=search looks for neighbours of the best, in seconds for one product. "
+        "0 means no limit: it goes on until none is left.",
+    ),
+    Setting(
         name="min_gain",
         kind=number(10),
-        default=0.02,
-        help="How much faster than the first choice a winner must be, as a share of its time: 0.02 is 2 %.",
+        default=0.01,
+        help="How much faster than the first choice a winner must be, as a share of its time: 0.01 is 1 %.",
     ),
     Setting(
         name="workspace_mib",
@@ -156,6 +163,13 @@ SETTINGS: tuple[Setting, ...] = (
         kind=boolean(),
         default=False,
         help="Whether kernels whose order of summation may change from run to run are left out.",
+    ),
+    Setting(
+        name="dashboard",
+        kind=address(empty_means="none"),
+        default="",
+        help="Where the process serves its dashboard from its first product on; port 0 is one that is free. Needs "
+        "tensorplay[web], and for an address that others reach a token in TENSORPLAY_TOKEN.",
     ),
 )
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 from tensorplay.errors import SettingError
 from tensorplay.runtime.listeners import Listeners
-from tensorplay.runtime.settings import Settings, SettingState
+from tensorplay.runtime.settings import Origin, Settings, SettingState
 from tensorplay.runtime.verbose import VerboseLog
 
 __all__ = ["Switches"]
@@ -113,6 +113,10 @@ class Switches:
     def configure(self, **settings: object) -> AbstractContextManager[None]:
         """Return a context manager that sets what is named and restores it, value and origin, at the end."""
         return self._settings.scope(**settings)
+
+    def change_setting(self, name: str, value: object, *, origin: Origin = "api") -> None:
+        """Set one setting by name; `SettingError` when there is none, or the value is not allowed."""
+        self._settings.set(name, value, origin=origin)
 
     def settings(self) -> list[SettingState]:
         """Return every setting with its value, where that came from, and its environment variable."""

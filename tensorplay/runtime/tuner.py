@@ -1,16 +1,21 @@
 """Measuring one problem through a backend: candidates in, a winner and its evidence out."""
 
 import random
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from tensorplay.backends.base import Backend, CandidateQuery, Plan, Trial
+from tensorplay.backends.base import Backend, CandidateQuery, Plan
 from tensorplay.database.record import Entry
-from tensorplay.errors import LaunchError, MeasurementError
+from tensorplay.errors import KernelUnavailableError, MeasurementError
 from tensorplay.gemm import DEFAULT, GemmProblem, signature_of
 from tensorplay.measure.budget import Budget, Deadline
-from tensorplay.measure.numerics import Tolerance, agree, default_tolerance
+from tensorplay.measure.numerics import Tolerance, problem_tolerance
 from tensorplay.measure.report import CandidateReport, SelectionReport
+from tensorplay.measure.search import Search
+from tensorplay.measure.search_memory import SearchMemory
 from tensorplay.measure.selection import choose
+from tensorplay.runtime.result_check import ResultCheck
 
 __all__ = ["Measurement", "TuningRules", "measure"]
 
@@ -33,6 +38,8 @@ class TuningRules:
         How far results may differ; None for what the data type and k allow.
     rotating_bytes : int
         The pool that operands rotate through.
+    search_seconds : float
+        How long a search for neighbours may take, where the query asks for one; 0 for as long as there are any.
     """
 
     query: CandidateQuery
@@ -41,6 +48,7 @@ class TuningRules:
     check: bool
     tolerance: Tolerance | None
     rotating_bytes: int
+    search_seconds: float = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +67,12 @@ def measure(
     *,
     excluded: frozenset[str] = frozenset(),
     deadline: Deadline | None = None,
+    memory: SearchMemory | None = None,
 ) -> Measurement:
     """Time the candidates of `problem` and return the winner, on scratch operands only.
 
-    `excluded` are kernel ids that take no part, since they failed when they ran. Where the first choice cannot
-    be timed, `Default` is the winner with the time 0.
+    `excluded` are kernel ids that take no part, since they failed when they ran. `memory` is what earlier searches
+    learnt, to which this one adds. Where the first choice cannot be timed, `Default` is the winner with the time 0.
 
     Raises
     ------
@@ -81,17 +90,22 @@ def measure(
             raise MeasurementError(
                 f"the sources {asked} offer no candidate here; those of this device are {', '.join(backend.sources)}"
             )
-        candidates, failed = _agreeing(trial, first, offered, rules)
+        check = ResultCheck(trial, first, rules.tolerance or problem_tolerance(problem)) if rules.check else None
+        candidates, failed = _agreeing(check, first, offered)
+        search = None
+        if rules.query.breadth == "search":
+            search = _search(backend, first, rules, check, excluded=excluded, memory=memory)
         try:
             selection = choose(
                 candidates,
                 trial.timer,
                 budget=rules.budget,
                 min_gain=rules.min_gain,
-                deadline=deadline,
+                deadline=deadline or Deadline(time.monotonic),
                 # The order of launches changes from problem to problem, and is the same in every run of one.
                 rng=random.Random("".join(signature)),  # noqa: S311 - an order, not a secret
                 describe=lambda plan: plan.kernel,
+                search=search,
             )
         except MeasurementError as error:
             report = SelectionReport.not_measured(first.kernel, str(error)).with_candidates(failed)
@@ -100,32 +114,68 @@ def measure(
     return Measurement(Entry(*signature, selection.winner.kernel, selection.winner_ms), selection.winner, report)
 
 
-def _agreeing(
-    trial: Trial, first: Plan, offered: list[Plan], rules: TuningRules
-) -> tuple[list[Plan], list[CandidateReport]]:
+def _agreeing(check: ResultCheck | None, first: Plan, offered: list[Plan]) -> tuple[list[Plan], list[CandidateReport]]:
     """Return the candidates whose results agree with the first choice's, it leading, and reports of the others."""
-    if not rules.check:
+    if check is None:
         return [first, *offered], []
-    problem = first.problem
-    allowed = rules.tolerance or default_tolerance(problem.dtype, problem.k)
-    is_close = trial.closeness(first, atol=allowed.atol, rtol=allowed.rtol)
-    expected = None if is_close else trial.output(first)
     agreeing, failed = [first], []
     for plan in offered:
-        try:
-            # Most results are close, and never leave the device where they can be compared there.
-            if is_close and is_close(plan):
-                agreeing.append(plan)
-                continue
-            found = trial.output(plan)
-        except LaunchError as error:
-            failed.append(CandidateReport.untimed(plan.kernel, f"does not launch: {error}"))
-            continue
-        if expected is None:
-            expected = trial.output(first)
-        agreement = agree(found, expected, trial.reference, dtype=problem.dtype, k=problem.k, tolerance=allowed)
-        if agreement.ok:
+        reason = check.why_not(plan)
+        if reason is None:
             agreeing.append(plan)
         else:
-            failed.append(CandidateReport.untimed(plan.kernel, f"wrong result: {agreement.reason}"))
+            failed.append(CandidateReport.untimed(plan.kernel, reason))
     return agreeing, failed
+
+
+def _search(
+    backend: Backend,
+    first: Plan,
+    rules: TuningRules,
+    check: ResultCheck | None,
+    *,
+    excluded: frozenset[str],
+    memory: SearchMemory | None,
+) -> Search[Plan]:
+    problem, query = first.problem, rules.query
+    # One that has learnt nothing yet is empty, and so false.
+    learnt = SearchMemory() if memory is None else memory
+
+    def neighbours(plan: Plan) -> Iterable[Plan]:
+        return (each for each in backend.neighbours(problem, plan, query) if each.kernel not in excluded)
+
+    def recall(kernel: str) -> Plan | None:
+        if kernel in excluded:
+            return None
+        try:
+            plan = backend.rebuild(problem, kernel)
+        except KernelUnavailableError:
+            return None
+        return plan if plan.workspace_bytes <= query.workspace_bytes else None
+
+    return Search(
+        neighbours=neighbours,
+        passes=check.is_surely_right if check else None,
+        recall=recall,
+        knowledge=learnt.of(_kind(backend, problem, query)),
+        seconds=rules.search_seconds,
+    )
+
+
+def _kind(backend: Backend, problem: GemmProblem, query: CandidateQuery) -> tuple[object, ...]:
+    """Return what products have in common of which the same kernels run, and are fast for the same reasons."""
+    plain = replace(
+        problem,
+        m=1,
+        n=1,
+        k=1,
+        batch=min(problem.batch, 2),
+        ld_left=None,
+        ld_right=None,
+        ld_out=None,
+        stride_left=None,
+        stride_right=None,
+        stride_out=None,
+        workspace_mib=None,
+    )
+    return backend.name, plain, query.sources, query.deterministic

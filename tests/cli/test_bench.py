@@ -200,6 +200,7 @@ def test_the_default_process_sees_none_of_our_variables_and_the_others_what_they
     tune = worker_environment(BenchMode.TUNE, "/d/r.csv", environ)
     assert tune == kept | {
         "TP_TUNABLEOP_ENABLED": "1",
+        "TP_TUNABLEOP_MODE": "blocking",
         "TP_TUNABLEOP_TUNING": "1",
         "TP_TUNABLEOP_FILENAME": "/d/r.csv",
     }

@@ -13,7 +13,8 @@ from tensorplay.cli.main import main
 from tensorplay.version import __version__
 
 COMMAND = [sys.executable, "-m", "tensorplay"]
-HEAVY = {"numpy", "rich", "scipy", "threadpoolctl", "ml_dtypes", "filelock", "asyncio", "tensorplay.runtime"}
+HEAVY = {"numpy", "rich", "scipy", "threadpoolctl", "ml_dtypes", "filelock", "asyncio", "tensorplay.runtime.context"}
+HEAVY |= {"tensorplay.runtime.settings", "httpx", "pydantic", "fastapi"}
 
 
 def test_the_version_is_shown_by_module_and_by_command() -> None:
@@ -23,7 +24,11 @@ def test_the_version_is_shown_by_module_and_by_command() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--version"], ["--help"], ["bench", "--help"], ["show", "-h"], ["doctor", "-h"]]
+    "arguments",
+    [
+        *(["--version"], ["--help"], ["bench", "--help"], ["show", "-h"], ["explain", "-h"], ["doctor", "-h"]),
+        *(["ctl", "-h"], ["serve", "-h"]),
+    ],
 )
 def test_version_and_help_import_nothing_heavy(arguments: list[str]) -> None:
     script = (
@@ -40,7 +45,7 @@ def test_version_and_help_import_nothing_heavy(arguments: list[str]) -> None:
     assert not imported & HEAVY
 
 
-@pytest.mark.parametrize("command", ["bench", "show", "doctor"])
+@pytest.mark.parametrize("command", ["bench", "show", "explain", "doctor"])
 def test_the_help_of_each_command_has_an_example(command: str) -> None:
     result = CliRunner().invoke(main, [command, "--help"])
     assert result.exit_code == 0

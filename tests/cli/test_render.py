@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorplay.cli.render import count, duration, multiple, printable, rate, spread
+from tensorplay.cli.render import bar, count, duration, multiple, printable, rate, spread
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,21 @@ def test_what_a_terminal_would_obey_is_shown_as_an_escape(text: str, shown: str)
 def test_long_text_is_cut_and_says_so() -> None:
     assert printable("x" * 100, 10) == "x" * 7 + "..."
     assert printable("x" * 10, 10) == "x" * 10
+
+
+@pytest.mark.parametrize(
+    ("share", "letters", "blocks"),
+    [
+        (0.0, "", ""),
+        (0.001, "", ""),
+        (0.02, "#", "\N{LEFT ONE EIGHTH BLOCK}"),
+        (0.5, "####", "\N{FULL BLOCK}" * 4),
+        (0.55, "####", "\N{FULL BLOCK}" * 4 + "\N{LEFT THREE EIGHTHS BLOCK}"),
+        (1.0, "########", "\N{FULL BLOCK}" * 8),
+        (7.0, "########", "\N{FULL BLOCK}" * 8),
+        (-1.0, "", ""),
+    ],
+)
+def test_a_bar_fills_its_share_of_the_width(share: float, letters: str, blocks: str) -> None:
+    assert bar(share, 8, blocks=False) == letters
+    assert bar(share, 8, blocks=True) == blocks

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tensorplay.database.explanation import explanation_of, format_explanation
+from tensorplay.gemm import Signature
+
 OP = "GemmTunableOp_Float32"
 
 
@@ -103,3 +106,21 @@ def test_brackets_in_a_cell_are_no_markup_on_a_terminal(tmp_path: Path) -> None:
     shown, _ = on_a_terminal("show", str(path), stream="stdout")
     assert "[red]x[/red]\\x1b[2J" in shown
     assert "\x1b[2J" not in shown
+
+
+def test_candidates_have_drawn_bars_on_a_terminal_and_plain_ones_where_it_has_no_letters_for_them(
+    tmp_path: Path,
+) -> None:
+    report: dict[str, object] = {
+        "verdict": "winner",
+        "winner": "host_scipy",
+        "candidates": [{"kernel": "host_numpy", "median_ms": 1.0}, {"kernel": "host_scipy", "median_ms": 0.55}],
+    }
+    path = tmp_path / "a.explain.jsonl"
+    line = format_explanation(explanation_of(Signature(OP, "taN_m1_n8_k8_bias0_devcpu"), "0123abcd", report))
+    path.write_text(line)
+    shown, _ = on_a_terminal("explain", str(path), "*", stream="stdout", PYTHONIOENCODING="utf-8")
+    assert "\N{FULL BLOCK}" * 16 in shown
+    assert "\N{FULL BLOCK}" * 8 + "\N{LEFT THREE QUARTERS BLOCK}" in shown
+    plain, _ = on_a_terminal("explain", str(path), "*", stream="stdout", PYTHONIOENCODING="latin-1")
+    assert "#" * 16 in plain

@@ -142,12 +142,16 @@ def test_stats_name_each_reason_from_the_start() -> None:
     assert set(tunable.stats()) == {
         "replayed",
         "measured",
+        "queued",
         "first_choice",
         "selected_in_process",
         "untuned",
         "pinned",
         "rejected",
         "fallback",
+        "unexplained",
+        "waiting",
+        "measuring",
     }
 
 
@@ -166,5 +170,7 @@ def test_each_function_is_a_method_of_the_context_with_the_same_arguments(name: 
 
 def test_the_context_has_no_public_operation_that_the_module_lacks() -> None:
     inner = {"resolve", "keep", "fixed", "recover", "backend", "close"}
+    # What the service shows and steers a context by.
+    inner |= {"recorded", "results_revision", "results_files", "validators_of", "calls_of", "change_setting", "tune"}
     methods = {name for name, _ in inspect.getmembers(TuningContext, inspect.isfunction) if not name.startswith("_")}
     assert methods - inner == set(tunable.__all__) - {"get_tuning_context"}

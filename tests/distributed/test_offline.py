@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tensorplay.backends.base import Backend
 from tensorplay.database.csv_text import parse_results
 from tensorplay.database.killers import Death, KillerLog
+from tensorplay.distributed.guarded_backend import GuardedBackend
 from tensorplay.distributed.offline import OfflineTuner, TuneOutcome
 from tensorplay.errors import SignatureError
 from tensorplay.gemm import Signature
@@ -90,3 +92,8 @@ def test_what_is_no_signature_starts_no_worker(make_tuner: Any, tmp_path: Path) 
         make_tuner("fine").tune([Signature(OP, "nonsense")])
     assert make_tuner("fine").tune([]) == []
     assert not list(tmp_path.glob("winners*"))
+
+
+def test_the_guarded_backend_forwards_every_method_of_a_backend() -> None:
+    own = {name for name in vars(Backend) if not name.startswith("_") and callable(getattr(Backend, name))}
+    assert own <= set(vars(GuardedBackend))

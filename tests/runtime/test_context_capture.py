@@ -86,15 +86,6 @@ def test_a_miss_that_ran_eagerly_is_still_pinned_when_it_is_captured(
     assert backend.trials == []
 
 
-def test_what_is_not_settled_is_never_kept_on_a_device_that_captures(
-    context: TuningContext, backend: ScriptedBackend, problem: GemmProblem
-) -> None:
-    context.tuning_disable()
-    assert not context.resolve(problem, backend).cacheable
-    context.tuning_enable()
-    assert context.resolve(problem, backend).cacheable
-
-
 def test_with_the_feature_off_a_capture_selects_nothing(make_context: Any, call: Any) -> None:
     device = ScriptedBackend({FIRST: 1.0, SLOW: 0.5}, library=2)
     device.is_capture_live = True

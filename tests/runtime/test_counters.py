@@ -24,6 +24,7 @@ def test_calls_add_up_over_signatures_and_events_join_them() -> None:
     assert counters.totals()["first_choice"] == 1
     assert counters.totals()["measured"] == 1
     assert counters.calls(ONE) == {"replayed": 2}
+    assert counters.calls_made() == 6
     assert counters.tally(ONE, Reason.REPLAYED) is counters.tally(ONE, Reason.REPLAYED)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tensorplay.gemm import Signature
 from tensorplay.measure.report import SelectionReport
-from tensorplay.runtime.ledger import MOST_REPORTS, Ledger
+from tensorplay.runtime.ledger import MOST_REPORTS, Evidence, Ledger
 from tensorplay.runtime.listeners import Listeners
 
 ONE, OTHER = Signature("op", "one"), Signature("op", "other")
@@ -56,7 +56,8 @@ def test_forgetting_lets_a_signature_be_measured_and_its_kernels_tried_again() -
 def test_reports_are_bounded_and_the_newest_stay() -> None:
     ledger = Ledger(Listeners())
     for number in range(MOST_REPORTS + 3):
-        ledger.keep_report(Signature("op", str(number)), SelectionReport.not_measured("kernel", str(number)))
-    assert ledger.report(Signature("op", "0")) is None
-    assert ledger.report(Signature("op", str(MOST_REPORTS + 2))) is not None
+        report = SelectionReport.not_measured("kernel", str(number))
+        ledger.keep_evidence(Signature("op", str(number)), Evidence(report))
+    assert ledger.evidence(Signature("op", "0")) is None
+    assert ledger.evidence(Signature("op", str(MOST_REPORTS + 2))) is not None
     assert ledger.counters.totals()["measured"] == MOST_REPORTS + 3

@@ -130,7 +130,7 @@ def test_the_other_kinds_are_read(name: str, text: str, value: object) -> None:
         ("numerical_check", "1e-400_1"),
         ("rotating_buffer_size", "1048577"),
         ("candidates", "narrow"),
-        ("mode", "background"),
+        ("mode", "later"),
         ("total_tuning_seconds", "inf"),
         ("total_tuning_seconds", "nan"),
         ("total_tuning_seconds", "1,5"),

@@ -80,7 +80,7 @@ def test_a_callers_value_is_kept_in_one_form(name: str, given_value: object, kep
         *[("filename", value) for value in (None, 3, b"a.csv", "a\0.csv", "folder/", ".", "a/..", "/")],
         ("verbose_filename", ""),
         *[("candidates", value) for value in ("", "WIDE", "narrow", None, 1)],
-        ("mode", "background"),
+        ("mode", "later"),
         *[
             ("sources", value)
             for value in ("numpy,", ",", "num py", "numpy;scipy", "a\n", "\u212a", ["Numpy"], [1], None, 3)

@@ -1,0 +1,78 @@
+"""`tensorplay serve`: recorded files in a browser, with no process that multiplies."""
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from types import FrameType
+
+import click
+
+from tensorplay.cli.render import printable
+from tensorplay.cli.web_extra import imported_web
+
+__all__ = ["serve"]
+
+_LOOK_AGAIN_S = 0.5
+
+
+@click.command(
+    short_help="Show recorded files in a browser.",
+    epilog="\b\nExample:\n  tensorplay serve tunableop_results0.csv --port 8787",
+)
+@click.argument("files", nargs=-1, type=click.Path(dir_okay=False))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; any other needs a token.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; one that is free unless given."
+)
+@click.option(
+    "--token",
+    envvar="TENSORPLAY_TOKEN",
+    help="What reading needs where others reach the address; better in TENSORPLAY_TOKEN, since others can read a "
+    "command line.",
+)
+@click.option("--name", "names", multiple=True, metavar="HOST", help="A name that it is reached by too, as of a proxy.")
+def serve(*, files: Sequence[str], host: str, port: int, token: str | None, names: Sequence[str]) -> None:
+    """Serve the dashboard and the REST API over results and untuned files, which are never changed.
+
+    Without files, those of the working directory that are named so by default. Files are read again when they change,
+    and may come later. Ends with Ctrl-C.
+    """
+    server = imported_web("tensorplay.service.server")
+    recorded = imported_web("tensorplay.service.recorded_context")
+    context = recorded.RecordedContext(files or sorted(str(path) for path in Path().glob("tunableop_*.csv")))
+    from tensorplay.errors import SettingError  # noqa: PLC0415 - `--help` need not wait for it
+
+    with _until_ended() as ended:
+        try:
+            service = server.start(
+                host, port, token=token or None, read_only=True, context=context, hosts=frozenset(names)
+            )
+        except SettingError as error:
+            raise click.UsageError(printable(str(error))) from None
+        except OSError as error:
+            reason = error.strerror or os.strerror(error.errno or 0)
+            raise click.ClickException(printable(f"{host} port {port}: {reason}; try another --port")) from None
+        with service:
+            click.echo(service.url)
+            while service.is_running and not ended.wait(_LOOK_AGAIN_S):
+                context.refresh()
+
+
+@contextmanager
+def _until_ended() -> Iterator[Event]:
+    """Give what is set by Ctrl-C, and by whoever ends containers and services."""
+    ended = Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        ended.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield ended
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
