@@ -7,6 +7,7 @@ The products are `mm`, `addmm`, `linear`, `bmm` and `matmul`; `tensorplay.tunabl
 from typing import TYPE_CHECKING
 
 from tensorplay.locks import imported
+from tensorplay.runtime.first_context import on_first_context
 from tensorplay.version import __version__
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'tensorplay' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _serve_dashboard(address: str) -> None:
+    """Start the service where the environment asks for it; nothing of it is imported otherwise."""
+    imported("tensorplay.service.autostart").serve_dashboard(address)
+
+
+on_first_context(_serve_dashboard)
 
 
 def __dir__() -> list[str]:

@@ -5,12 +5,18 @@ from typing import TYPE_CHECKING, Any
 from tensorplay.cuda import tunable
 
 if TYPE_CHECKING:
+    from tensorplay.cuda.scaled import scaled_mm
     from tensorplay.ops.device.array import DeviceArray, asarray
     from tensorplay.ops.device.grouped import grouped_mm
 
-__all__ = ["DeviceArray", "asarray", "grouped_mm", "tunable"]
+__all__ = ["DeviceArray", "asarray", "grouped_mm", "scaled_mm", "tunable"]
 
-_HOMES = {"DeviceArray": "array", "asarray": "array", "grouped_mm": "grouped"}
+_HOMES = {
+    "DeviceArray": "ops.device.array",
+    "asarray": "ops.device.array",
+    "grouped_mm": "ops.device.grouped",
+    "scaled_mm": "cuda.scaled",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -19,7 +25,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - nothing is imported before it is needed
 
-    value = getattr(import_module(f"tensorplay.ops.device.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"tensorplay.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

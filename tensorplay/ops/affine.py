@@ -1,18 +1,20 @@
-"""Products with something added: `addmm` and `linear`.
+"""Products with something added, and an activation: `addmm` and `linear`.
 
-The host adds after the product, the same way for every kernel, so that kernels differ in the product alone. What is
-on a device is added by the product's own kernel: `ops.device`.
+The host does both after the product, the same way for every kernel, so that kernels differ in the product alone. On a
+device the product's own kernel does them: `ops.device`.
 """
 
 # What `route` returns is of whatever kind the operands are.
 # mypy: disable-error-code="no-any-return"
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensorplay.errors import ShapeError
+from tensorplay.ops.activation import NONE, activate, check_activation, check_real
+from tensorplay.ops.arrays import DeviceArrayT
 from tensorplay.ops.device import route
 from tensorplay.ops.products import Out, run_matrix_product
 from tensorplay.ops.shapes import check_broadcast, check_matrices, check_out
@@ -23,16 +25,56 @@ __all__ = ["addmm", "linear"]
 Array = NDArray[Any]
 
 
+@overload
+def addmm(
+    bias_or_c: Array,
+    a: Array,
+    b: Array,
+    *,
+    alpha: complex = 1,
+    beta: complex = 1,
+    activation: str = "none",
+    out: Out = None,
+) -> Array: ...
+
+
+@overload
+def addmm(
+    bias_or_c: DeviceArrayT,
+    a: DeviceArrayT,
+    b: DeviceArrayT,
+    *,
+    alpha: complex = 1,
+    beta: complex = 1,
+    activation: str = "none",
+    out: DeviceArrayT | None = None,
+) -> DeviceArrayT: ...
+
+
+@overload
 def addmm(
     bias_or_c: ArrayLike,
     a: ArrayLike,
     b: ArrayLike,
     *,
-    alpha: float = 1,
-    beta: float = 1,
+    alpha: complex = 1,
+    beta: complex = 1,
+    activation: str = "none",
     out: Out = None,
-) -> Array:
-    """Return `beta * bias_or_c + alpha * (a @ b)`.
+) -> Array: ...
+
+
+def addmm(
+    bias_or_c: Any,
+    a: Any,
+    b: Any,
+    *,
+    alpha: complex = 1,
+    beta: complex = 1,
+    activation: str = "none",
+    out: Any = None,
+) -> Any:
+    """Return `activation(beta * bias_or_c + alpha * (a @ b))`.
 
     Parameters
     ----------
@@ -43,8 +85,10 @@ def addmm(
         Left operand.
     b : array (k, n)
         Right operand.
-    alpha, beta : float
+    alpha, beta : number
         Factors. They are no part of the signature.
+    activation : str
+        `none`, `relu`, or `gelu` in the tanh approximation. Complex numbers and integers have none.
     out : array (m, n), optional
         Where the result goes. It may be `bias_or_c` itself, or overlap an operand.
 
@@ -60,28 +104,55 @@ def addmm(
     """
     if not type(a) is type(b) is type(bias_or_c) is np.ndarray:
         context = state.context or get_tuning_context()
-        product: Any = route.addmm(context, bias_or_c, a, b, out, alpha=alpha, beta=beta)
+        product: Any = route.addmm(context, bias_or_c, a, b, out, alpha=alpha, beta=beta, activation=activation)
         if product is not NotImplemented:
             return product
     a, b, c = np.asanyarray(a), np.asanyarray(b), np.asanyarray(bias_or_c)
     result = check_matrices("addmm", a.shape, b.shape)
     check_broadcast("addmm", "bias_or_c", c.shape, result)
     check_out("addmm", out, result)
+    check_activation("addmm", activation)
     if not _is_plain(a, b, c, out, alpha, beta):
-        return _as_numpy(alpha * np.matmul(a, b) if alpha != 1 else np.matmul(a, b), c, beta, out)
+        product = alpha * np.matmul(a, b) if alpha != 1 else np.matmul(a, b)
+        return _as_numpy("addmm", product, c, beta, out, activation)
+    check_real("addmm", activation, a.dtype.name)
     if beta == 0:
         product = _product("addmm", a, b, out)
-        return product if alpha == 1 else np.multiply(product, alpha, out=product)
+        return activate(product if alpha == 1 else np.multiply(product, alpha, out=product), activation)
     is_bias = c.shape == (result[1],)
     overlapping = out is not None and np.may_share_memory(out, c)
     product = _product("addmm", a, b, None if overlapping else out, bias=is_bias, accumulate=not is_bias)
     if alpha != 1:
         np.multiply(product, alpha, out=product)
-    return np.add(product, c if beta == 1 else c * beta, out=out if overlapping else product)
+    product = np.add(product, c if beta == 1 else c * beta, out=out if overlapping else product)
+    return activate(product, activation)
 
 
-def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, out: Out = None) -> Array:
-    """Return `x @ weight.T + bias`, the weight used in place as its transposed view.
+@overload
+def linear(
+    x: Array, weight: Array, bias: Array | None = None, *, activation: str = "none", out: Out = None
+) -> Array: ...
+
+
+@overload
+def linear(
+    x: DeviceArrayT,
+    weight: DeviceArrayT,
+    bias: DeviceArrayT | None = None,
+    *,
+    activation: str = "none",
+    out: DeviceArrayT | None = None,
+) -> DeviceArrayT: ...
+
+
+@overload
+def linear(
+    x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, activation: str = "none", out: Out = None
+) -> Array: ...
+
+
+def linear(x: Any, weight: Any, bias: Any = None, *, activation: str = "none", out: Any = None) -> Any:
+    """Return `activation(x @ weight.T + bias)`, the weight used in place as its transposed view.
 
     Parameters
     ----------
@@ -91,6 +162,8 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, ou
         One row for each output.
     bias : array (n,), optional
         Added to each row.
+    activation : str
+        As `addmm`.
     out : array (..., n), optional
         Where the result goes.
 
@@ -105,7 +178,7 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, ou
         As `mm`.
     """
     if not type(x) is type(weight) is np.ndarray or (bias is not None and type(bias) is not np.ndarray):
-        product: Any = route.linear(state.context or get_tuning_context(), x, weight, bias, out)
+        product: Any = route.linear(state.context or get_tuning_context(), x, weight, bias, out, activation)
         if product is not NotImplemented:
             return product
     x, weight = np.asanyarray(x), np.asanyarray(weight)
@@ -114,12 +187,13 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, ou
     outputs, inputs = weight.shape
     result = (*x.shape[:-1], outputs)
     check_out("linear", out, result)
+    check_activation("linear", activation)
     added = None if bias is None else np.asanyarray(bias)
     if added is not None and added.shape != (outputs,):
         raise ShapeError(f"linear: bias is {added.shape}; weight {weight.shape} asks for ({outputs},)")
     if not _is_plain(x, weight, added, out, 1, 1) or 0 in (*result, inputs):
-        product = np.matmul(x, weight.T)
-        return _as_numpy(product, added, 1, out)
+        return _as_numpy("linear", np.matmul(x, weight.T), added, 1, out, activation)
+    check_real("linear", activation, x.dtype.name)
     # A view of `out` when its rows allow one; else the result is copied there at the end.
     rows = None if out is None or not (out.ndim == 2 or out.flags.c_contiguous) else out.reshape(-1, outputs)
     if rows is not None and added is not None and np.may_share_memory(rows, added):
@@ -127,6 +201,7 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, ou
     product = _product("linear", x.reshape(-1, inputs), weight.T, rows, bias=added is not None)
     if added is not None:
         np.add(product, added, out=product)
+    activate(product, activation)
     if out is None:
         return product.reshape(result)
     if rows is None:
@@ -152,9 +227,12 @@ def _is_weak(factor: object, array: Array) -> bool:
     return type(factor) in (int, float, bool) or (isinstance(factor, np.generic) and factor.dtype == array.dtype)
 
 
-def _as_numpy(product: Array, c: Array | None, beta: Any, out: Out) -> Array:
-    """Add and store with NumPy's own promotion, for operands that no plan takes."""
+def _as_numpy(name: str, product: Array, c: Array | None, beta: Any, out: Out, activation: str) -> Array:
+    """Add, activate and store with NumPy's own promotion, for operands that no plan takes."""
     value = product if c is None or beta == 0 else product + (c if beta == 1 else beta * c)
+    if activation != NONE:
+        check_real(name, activation, value.dtype.name)
+        value = activate(np.array(value, subok=True), activation)
     if out is None:
         return value
     np.copyto(out, value, casting="same_kind")

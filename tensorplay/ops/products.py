@@ -8,12 +8,13 @@ out in `mm`, and takes one data type for all operands, since each name or tuple 
 # A plan's run is typed for every backend's operands at once; here they are NumPy's, and so are the results.
 # mypy: disable-error-code="no-any-return"
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensorplay.gemm.problem import CPU, GemmProblem
+from tensorplay.ops.arrays import DeviceArrayT
 from tensorplay.ops.device import route
 from tensorplay.ops.device.kinds import shortcuts
 from tensorplay.ops.layout import batch_problem, matrix_problem
@@ -30,7 +31,19 @@ _ndarray = np.ndarray
 _matmul: Any = np.matmul
 
 
-def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:  # noqa: C901, PLR0912 - written out, see the module
+@overload
+def mm(a: Array, b: Array, *, out: Out = None) -> Array: ...
+
+
+@overload
+def mm(a: DeviceArrayT, b: DeviceArrayT, *, out: DeviceArrayT | None = None) -> DeviceArrayT: ...
+
+
+@overload
+def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array: ...
+
+
+def mm(a: Any, b: Any, *, out: Any = None) -> Any:  # noqa: C901, PLR0912 - written out, see the module
     """Multiply two matrices, with the kernel that was measured fastest for them when tuning is on.
 
     Parameters
@@ -102,7 +115,19 @@ def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:  # noqa: C901, 
     return shortcuts.get(type(a), route).mm(context, a, b, out)
 
 
-def bmm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
+@overload
+def bmm(a: Array, b: Array, *, out: Out = None) -> Array: ...
+
+
+@overload
+def bmm(a: DeviceArrayT, b: DeviceArrayT, *, out: DeviceArrayT | None = None) -> DeviceArrayT: ...
+
+
+@overload
+def bmm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array: ...
+
+
+def bmm(a: Any, b: Any, *, out: Any = None) -> Any:
     """Multiply two stacks of matrices, (b, m, k) by (b, k, n), one by one.
 
     Tuned when `FAMILIES` is `all`. Raises and returns as `mm` does.
@@ -118,7 +143,19 @@ def bmm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
     return _run(context, key, a, b, out, lambda: batch_problem(a, b, out))
 
 
-def matmul(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array:
+@overload
+def matmul(a: Array, b: Array, *, out: Out = None) -> Array: ...
+
+
+@overload
+def matmul(a: DeviceArrayT, b: DeviceArrayT, *, out: DeviceArrayT | None = None) -> DeviceArrayT: ...
+
+
+@overload
+def matmul(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array: ...
+
+
+def matmul(a: Any, b: Any, *, out: Any = None) -> Any:
     """Multiply as `numpy.matmul` does, 1-D operands and broadcast stacks included, tuned where a matrix is met.
 
     Two matrices go the way of `mm`, a stack by one matrix as one tall matrix, two equal stacks the way of `bmm`;

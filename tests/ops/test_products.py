@@ -149,7 +149,7 @@ def test_an_output_that_does_not_fit_is_named_with_the_result() -> None:
         with pytest.raises(ShapeError, match=r"\(3, 3\).*\(2, 4\)"):
             tensorplay.mm(random(2, 3), random(3, 4), out=np.empty((3, 3), np.float32))
     with pytest.raises(OperandError, match="list"):
-        tensorplay.mm(random(2, 3), random(3, 4), out=[[0.0]])  # type: ignore[arg-type]  # what is refused
+        tensorplay.mm(random(2, 3), random(3, 4), out=[[0.0]])  # type: ignore[call-overload]  # what is refused
 
 
 def test_an_output_of_another_type_follows_numpy_s_casting() -> None:

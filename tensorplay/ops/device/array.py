@@ -3,16 +3,16 @@
 # NumPy's annotations stay text, so that nothing is imported for them.
 from __future__ import annotations
 
-import weakref
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from tensorplay.backends.cublaslt.array_memory import ArrayMemory
 from tensorplay.errors import OperandError
 from tensorplay.gemm import dtype_of_name
 from tensorplay.ops.device import dlpack
 from tensorplay.ops.device.byte_strides import dense_strides
 from tensorplay.ops.device.cuda_array_interface import LEGACY_STREAM, typestr_of
-from tensorplay.ops.device.edge import DeviceBuffer, chosen_device, copy_from, copy_to, fill_zero, order
+from tensorplay.ops.device.edge import chosen_device, copy_from, copy_to, fill_zero, order
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -23,8 +23,8 @@ __all__ = ["DeviceArray", "asarray", "new_array"]
 class DeviceArray:
     """A dense array in the memory of one device, made by `asarray` and by products of such arrays.
 
-    Its memory is freed when nobody uses it any more, which waits for the device. Everything is done in the order
-    of the legacy default stream. Other libraries take it by `__dlpack__`, without copying.
+    Its memory is a plain allocation, freed when nobody uses it any more, which waits for the device. Everything is
+    done in the order of the legacy default stream. Other libraries take it by `__dlpack__`, without copying.
 
     Attributes
     ----------
@@ -38,16 +38,14 @@ class DeviceArray:
         Address of its first element.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "device", "dtype", "pointer", "shape")
+    __slots__ = ("__weakref__", "_memory", "device", "dtype", "pointer", "shape")
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, device: int) -> None:
         self.shape = shape
         self.dtype = dtype
         self.device = device
-        self._buffer = DeviceBuffer(device, self.nbytes)
-        self.pointer = self._buffer.address
-        # At exit the driver frees everything, and may be gone before us.
-        weakref.finalize(self, self._buffer.free).atexit = False
+        self._memory = ArrayMemory(device, self.nbytes)
+        self.pointer = self._memory.address
 
     @property
     def ndim(self) -> int:
@@ -63,6 +61,14 @@ class DeviceArray:
     def nbytes(self) -> int:
         """Return the bytes of all elements."""
         return self.size * int(self.dtype.itemsize)
+
+    @property
+    def buffer(self) -> Any:
+        """Return its memory as a `cuda.core.Buffer`, which keeps it alive; None where cuda.core is not installed.
+
+        Whoever uses it on another stream than the legacy default one orders the two.
+        """
+        return self._memory.buffer
 
     def numpy(self) -> NDArray[Any]:
         """Return a copy in host memory, after waiting for what computes the array."""

@@ -12,7 +12,7 @@ from tensorplay.ops.device.view import DeviceView
 from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.resolved import Resolved
 
-__all__ = ["launch"]
+__all__ = ["backend_of", "launch"]
 
 _CEILING = "workspace_mib"
 
@@ -27,13 +27,16 @@ def launch(
     bias: DeviceView | None = None,
     c: DeviceView | None = None,
     accumulate: bool = False,
+    activation: str = "none",
     tf32: bool = False,
     alpha: Any = 1.0,
     beta: Any = 0.0,
+    scales: Sequence[DeviceView | None] = (),
 ) -> Resolved:
-    """Enqueue `out = alpha * left @ right + beta * c + bias` on the stream of `out`, and return what ran.
+    """Enqueue `out = activation(alpha * left @ right + beta * c + bias)` on the stream of `out`; return what ran.
 
-    `c` lies as `out` does, and None stands for `out` itself. Nothing is empty, all views are usable.
+    `c` lies as `out` does, and None stands for `out` itself. Nothing is empty, all views are usable. Products of FP8
+    may have `scales` of left, right and the result.
 
     Raises
     ------
@@ -43,12 +46,12 @@ def launch(
         When the library refuses.
     """
     stream = out.stream
-    views = [view for view in (left, right, bias, c) if view is not None]
+    views = [view for view in (left, right, bias, c, *scales) if view is not None]
     bias_at, c_at = bias.pointer if bias else 0, c.pointer if c else 0
     alignment = alignment_of(left.pointer | right.pointer | out.pointer | bias_at | c_at)
     key = (
-        "device", left.shape, left.strides, left.dtype, right.shape, right.strides, out.shape, out.strides,
-        out.dtype, out.device, bias is None, accumulate, alignment, tf32,
+        "device", left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype, out.shape,
+        out.strides, out.dtype, out.device, bias is None, accumulate, activation, alignment, tf32,
     )  # fmt: skip
     plans = context.plans
     resolved = plans.get(key)
@@ -60,21 +63,31 @@ def launch(
             alignment=alignment,
             bias=bias is not None,
             accumulate=accumulate,
+            activation=activation,
             tf32=tf32,
             workspace_mib=_workspace_mib(context),
         )
-        resolved = context.resolve(problem, _backend(context, problem.device), stream)
+        resolved = context.resolve(problem, backend_of(context, problem.device), stream)
         context.keep(plans, key, resolved)
     else:
         resolved.tally.calls += 1
     _wait_for(views, out)
-    operands = (left.pointer, right.pointer, out.pointer, c_at, bias_at, alpha, beta, stream)
+    scales_at = [view.pointer if view else 0 for view in scales]
+    operands = (left.pointer, right.pointer, out.pointer, c_at, bias_at, alpha, beta, stream, *scales_at)
     try:
         resolved.run(*operands)
     except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
         context.recover(resolved, error, *operands)
     _let_wait(kind, views, out)
     return resolved
+
+
+def backend_of(context: TuningContext, device: str) -> Backend:
+    """Return the backend of a device; `OperandError` when nothing here multiplies on it, with the reason."""
+    try:
+        return context.backend(device)
+    except TensorPlayError as error:
+        raise OperandError(f"arrays on a GPU cannot be multiplied here: {error}") from error
 
 
 def _wait_for(views: Sequence[DeviceView], out: DeviceView) -> None:
@@ -96,10 +109,3 @@ def _workspace_mib(context: TuningContext) -> int | None:
     state = next(each for each in context.settings() if each.name == _CEILING)
     value, default = state.value, state.default
     return None if value == default or not isinstance(value, int) else value
-
-
-def _backend(context: TuningContext, device: str) -> Backend:
-    try:
-        return context.backend(device)
-    except TensorPlayError as error:
-        raise OperandError(f"arrays on a GPU cannot be multiplied here: {error}") from error

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from tensorplay.errors import OperandError, ShapeError
 from tensorplay.ops.device.kind import Kind
-from tensorplay.ops.device.problem import dtype_of, is_usable, is_writable
+from tensorplay.ops.device.problem import dtype_of, in_vectors, is_usable, is_writable
 from tensorplay.ops.device.view import DeviceView, span
 
 __all__ = ["Operand", "Result", "are_apart", "check_devices", "check_shape", "operand", "result"]
@@ -51,12 +51,20 @@ def operand(kind: Kind, array: Any, turn: Turn, shape: Shape | None = None) -> O
 
 
 def result(
-    kind: Kind, like: Any, out: Any, shape: Shape, turn: Turn, *, dtype: str, read: tuple[DeviceView, ...]
+    kind: Kind,
+    like: Any,
+    out: Any,
+    shape: Shape,
+    turn: Turn,
+    *,
+    dtype: str,
+    read: tuple[DeviceView, ...],
+    is_vectored: bool = False,
 ) -> Result:
     """Return where a product of that shape goes.
 
     That is `out` itself, unless it overlaps one of the operands that are `read` while it is written, or is not
-    stored by rows: then it is a new array, to be copied there.
+    stored by rows, or not in vectors where it must be: then it is a new array, to be copied there.
     """
     if out is None:
         made = kind.empty(like, shape, dtype)
@@ -68,7 +76,7 @@ def result(
     if view.is_readonly:
         raise OperandError(f"out is a {type(out).__name__} that cannot be written to; leave it out")
     turned = turn(view)
-    if turned is not None and (0 in shape or is_writable(turned)) and all(are_apart(turned, each) for each in read):
+    if turned is not None and (0 in shape or _is_written(turned, read, is_vectored=is_vectored)):
         return Result(out, turned)
     made = kind.empty(like, shape, view.dtype)
     return Result(made, _turned(kind.view(made), turn), out)
@@ -94,6 +102,11 @@ def check_shape(name: str, out: DeviceView, shape: Shape) -> None:
     """Raise `ShapeError` unless an output has the shape of the result."""
     if out.shape != shape:
         raise ShapeError(f"{name}: out is {out.shape}, but the result is {shape}")
+
+
+def _is_written(view: DeviceView, read: tuple[DeviceView, ...], *, is_vectored: bool) -> bool:
+    """Return whether a product is written there while the views are read."""
+    return is_writable(view) and (not is_vectored or in_vectors(view)) and all(are_apart(view, each) for each in read)
 
 
 def _turned(view: DeviceView, turn: Turn) -> DeviceView:

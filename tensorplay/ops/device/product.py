@@ -1,13 +1,16 @@
 """One product of arrays on a device, from arrays to the result: what `mm`, `linear` and the others come down to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tensorplay.backends.cublaslt.number_types import bias_dtype, is_float8
 from tensorplay.errors import OperandError
+from tensorplay.gemm import DType
+from tensorplay.ops.activation import check_real
 from tensorplay.ops.device.kind import Kind
 from tensorplay.ops.device.launch import launch
 from tensorplay.ops.device.operand import Operand, Result, are_apart, check_devices, check_shape, result
-from tensorplay.ops.device.problem import dtype_of, result_dtype
+from tensorplay.ops.device.problem import VECTOR, dtype_of, named_dtype, result_dtype
 from tensorplay.ops.device.view import DeviceView
 from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.resolved import Resolved
@@ -51,10 +54,15 @@ def multiply(
     shape: Shape,
     turn: Turn,
     *,
+    dtype: str | None = None,
     alpha: Any = 1.0,
     addend: Addend | None = None,
+    activation: str = "none",
+    scales: Sequence[DeviceView | None] = (),
 ) -> Outcome:
     """Return `alpha * left @ right` and the addend, in an array of `shape` that `turn` looks at as matrices.
+
+    `dtype` is the result's, that of `out` or the operands unless given; `launch` says what `scales` are.
 
     Raises
     ------
@@ -67,11 +75,14 @@ def multiply(
     if given is not None:
         check_devices(left.view, given)
         check_shape(name, given, shape)
-    dtype = result_dtype(left.view, right.view, given.dtype if given else None)
-    bias, c = _addend(kind, addend, dtype)
-    read = (left.view, right.view, *((bias.view,) if bias else ()))
+    if dtype is None:
+        dtype = result_dtype(left.view, right.view, given.dtype if given else None)
+    check_real(name, activation, dtype)
+    operand_dtype = dtype_of(right.view)
+    bias, c = _addend(kind, addend, operand_dtype, named_dtype(dtype))
+    read = (left.view, right.view, *((bias.view,) if bias else ()), *(scale for scale in scales if scale))
     check_devices(*read, *((c.view,) if c else ()))
-    where = result(kind, left.array, out, shape, turn, dtype=dtype, read=read)
+    where = result(kind, left.array, out, shape, turn, dtype=dtype, read=read, is_vectored=is_float8(operand_dtype))
     if 0 in shape:
         return _outcome(kind, where, None, left, right)
     added: Operand | None = None
@@ -88,9 +99,11 @@ def multiply(
         bias=bias.view if bias else None,
         c=added.view if added else None,
         accumulate=c is not None,
+        activation=activation,
         tf32=tf32,
         alpha=alpha,
         beta=addend.beta if addend and c else 0.0,
+        scales=scales,
     )
     # An addend that was copied into the result is not read directly either.
     is_direct = c is None or added is not None
@@ -105,18 +118,25 @@ def _outcome(kind: Kind, where: Result, resolved: Resolved | None, left: Operand
     return Outcome(kind.finished(where.array), resolved, left.view, right.view, where.view)
 
 
-def _addend(kind: Kind, addend: Addend | None, dtype: str) -> tuple[Operand | None, Operand | None]:
-    """Return the bias, or the matrix to add, as an operand of the result's type; a bias is dense."""
+def _addend(
+    kind: Kind, addend: Addend | None, operand_dtype: DType, result: DType
+) -> tuple[Operand | None, Operand | None]:
+    """Return the bias, or the matrix to add, as an operand of the type that it must have; a bias is dense."""
     if addend is None:
         return None, None
     plain = kind.plain(addend.array)
     view = kind.view(plain)
-    if view.dtype != dtype:
-        raise OperandError(f"what is added is {view.dtype}, the result {dtype}; convert it first")
+    wanted = bias_dtype(operand_dtype, result) if addend.is_bias else result
+    if view.dtype != wanted.name:
+        raise OperandError(
+            f"what is added is {view.dtype}; to a result of {result.name} {wanted.name} is added: convert it first"
+        )
     if not addend.is_bias:
+        if is_float8(result):
+            raise OperandError(f"no matrix is added to a result of {result.name}; let it be bfloat16")
         return None, Operand(plain, view, plain is not addend.array)
-    is_dense = (view.strides[0] == 1 or view.shape[0] < 2) and view.pointer % dtype_of(view).itemsize == 0
-    if not is_dense:
+    alignment = VECTOR if is_float8(operand_dtype) else wanted.itemsize
+    if (view.shape[0] > 1 and view.strides[0] != 1) or view.pointer % alignment:
         plain = kind.dense(plain, view.shape)
         view = kind.view(plain)
     return Operand(plain, view, plain is not addend.array), None

@@ -23,6 +23,9 @@ def mm(context: TuningContext, a: Any, b: Any, out: Any) -> Any:
 
 def bmm(context: TuningContext, a: Any, b: Any, out: Any) -> Any:
     """Multiply two stacks of matrices."""
+    shortcut = shortcuts.get(type(a))
+    if shortcut is not None:
+        return shortcut.fused("bmm", context, a, b, None, out, 1.0, "none")
     return _product("bmm", context, a, b, out)
 
 
@@ -35,24 +38,30 @@ def matmul(context: TuningContext, a: Any, b: Any, out: Any) -> Any:
     return _product("matmul", context, a, b, out)
 
 
-def addmm(context: TuningContext, bias_or_c: Any, a: Any, b: Any, out: Any, *, alpha: Any, beta: Any) -> Any:
-    """Return `beta * bias_or_c + alpha * (a @ b)`."""
+def addmm(
+    context: TuningContext, bias_or_c: Any, a: Any, b: Any, out: Any, *, alpha: Any, beta: Any, activation: str
+) -> Any:
+    """Return `activation(beta * bias_or_c + alpha * (a @ b))`."""
+    shortcut = shortcuts.get(type(a))
+    if shortcut is not None:
+        return shortcut.addmm(context, bias_or_c, a, b, out, alpha, beta, activation)
     kind = device_kind(bias_or_c, a, b, out)
     if kind is None:
         return NotImplemented
     affine = import_module("tensorplay.ops.device.affine")
-    return affine.addmm(context, kind, bias_or_c, a, b, out, alpha=alpha, beta=beta).array
+    found = affine.addmm(context, kind, bias_or_c, a, b, out, alpha=alpha, beta=beta, activation=activation)
+    return found.array
 
 
-def linear(context: TuningContext, x: Any, weight: Any, bias: Any, out: Any) -> Any:
-    """Return `x @ weight.T + bias`."""
+def linear(context: TuningContext, x: Any, weight: Any, bias: Any, out: Any, activation: str) -> Any:
+    """Return `activation(x @ weight.T + bias)`."""
     shortcut = shortcuts.get(type(x))
     if shortcut is not None:
-        return shortcut.linear(context, x, weight, bias, out)
+        return shortcut.fused("linear", context, x, weight, bias, out, 1.0, activation)
     kind = device_kind(x, weight, bias, out)
     if kind is None:
         return NotImplemented
-    return import_module("tensorplay.ops.device.affine").linear(context, kind, x, weight, bias, out).array
+    return import_module("tensorplay.ops.device.affine").linear(context, kind, x, weight, bias, out, activation).array
 
 
 def _product(name: str, context: TuningContext, a: Any, b: Any, out: Any) -> Any:

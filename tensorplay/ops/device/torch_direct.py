@@ -35,9 +35,11 @@ class Direct(Resolved):
         Of the result.
     device : int
         Ordinal.
+    dtype : torch.dtype or None
+        Of the result where it is made anew in another type than the operands'; else None.
     tf32 : bool or None
         Whether TF32 was allowed; None where it does not matter.
-    left_bytes, right_bytes, out_bytes : int
+    left_bytes, right_bytes, bias_bytes, out_bytes : int
         From the first byte of each operand to its last, to know an overlap by.
     next : Direct or None
         What else there is for tensors of the same sizes.
@@ -48,12 +50,23 @@ class Direct(Resolved):
     check: Check
     shape: tuple[int, ...]
     device: int
+    dtype: Any
     tf32: bool | None
     left_bytes: int
     right_bytes: int
+    bias_bytes: int
     out_bytes: int
     next: "Direct | None"
     addresses: set[Addresses] = field(default_factory=set)
+
+    def overlaps(self, left: int, right: int, bias: int, out: int) -> bool:
+        """Return whether the result at an address shares memory with an operand; a `bias` of 0 is none."""
+        end = self.out_bytes
+        return (
+            -self.left_bytes < left - out < end
+            or -self.right_bytes < right - out < end
+            or (bias != 0 and -self.bias_bytes < bias - out < end)
+        )
 
 
 def note_addresses(plans: dict[Any, Resolved], direct: Direct, addresses: Addresses) -> None:
@@ -68,15 +81,22 @@ def note_addresses(plans: dict[Any, Resolved], direct: Direct, addresses: Addres
 
 
 def remember(
-    context: TuningContext, plans: dict[Any, Resolved], key: Any, outcome: Outcome, tensors: tuple[Any, ...]
+    context: TuningContext,
+    plans: dict[Any, Resolved],
+    key: Any,
+    outcome: Outcome,
+    tensors: tuple[Any, ...],
+    dtype: Any = None,
 ) -> None:
     """Let later calls of such tensors run what ran for these, if that was settled and nothing was copied.
 
-    `plans` is what was read before resolving. A result that is made anew is so by `Tensor.new_empty`, so it must be
-    of the operands' own type.
+    `plans` is what was read before resolving; with the key None nothing is remembered. A result that is made anew is
+    so by `Tensor.new_empty`, so it must be of the operands' own type unless `dtype` is given.
     """
     resolved, out = outcome.resolved, outcome.out
-    if resolved is None or key is None or not resolved.cacheable or out.dtype != outcome.left.dtype:
+    if resolved is None or key is None or not resolved.cacheable:
+        return
+    if dtype is None and out.dtype != outcome.left.dtype:
         return
     left_bytes, right_bytes, out_bytes = (
         span(view.shape, view.strides) * dtype_of(view).itemsize for view in (outcome.left, outcome.right, out)
@@ -90,9 +110,12 @@ def remember(
         check=guard_of(*tensors),
         shape=tuple(outcome.array.shape),
         device=out.device,
+        dtype=dtype,
         tf32=outcome.tf32 if out.dtype == "float32" else None,
         left_bytes=left_bytes,
         right_bytes=right_bytes,
+        # A bias of an FP8 result has twice its size.
+        bias_bytes=out.shape[-1] * max(2, dtype_of(out).itemsize),
         out_bytes=out_bytes,
         next=_shortened(plans.get(key), tensors),
     )

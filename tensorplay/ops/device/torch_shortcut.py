@@ -21,6 +21,7 @@ __all__ = ["TorchShortcut", "torch_shortcut"]
 
 # What tensors raise that are none, or have no memory of their own; the long way says so in our words.
 _UNUSUAL = (AttributeError, RuntimeError, TypeError)
+_FACTORS = (int, float)
 
 
 class TorchShortcut:
@@ -104,25 +105,57 @@ class TorchShortcut:
     def _is_precision_of(self, direct: Direct) -> bool:
         return direct.tf32 is None or (self._precision("cuda", "matmul") == "tf32") is direct.tf32
 
-    def linear(self, context: TuningContext, x: Any, weight: Any, bias: Any, out: Any) -> Any:
-        """Multiply by a transposed weight, and add a bias."""
+    def addmm(
+        self,
+        context: TuningContext,
+        bias_or_c: Any,
+        a: Any,
+        b: Any,
+        out: Any,
+        alpha: Any,
+        beta: Any,
+        activation: str,
+    ) -> Any:
+        """Multiply, add a bias or a matrix, and activate the sum; the hot path is for a bias."""
+        if type(alpha) in _FACTORS and type(beta) in _FACTORS and beta == 1 and getattr(bias_or_c, "ndim", 0) == 1:
+            return self.fused("addmm", context, a, b, bias_or_c, out, alpha, activation)
+        kind = device_kind(bias_or_c, a, b, out)
+        if kind is None:
+            return NotImplemented
+        return affine.addmm(context, kind, bias_or_c, a, b, out, alpha=alpha, beta=beta, activation=activation).array
+
+    def fused(
+        self, name: str, context: TuningContext, a: Any, b: Any, bias: Any, out: Any, alpha: Any, activation: str
+    ) -> Any:
+        """Run `linear`, `addmm` with a bias, or `bmm` by what is found by sizes, or the long way."""
+        tensors: tuple[Any, ...] = (a, b) if bias is None else (a, b, bias)
+        if out is not None:
+            tensors = (*tensors, out)
         key: Any = None
         direct: Any = None
-        tensors: tuple[Any, ...] = (x, weight) if bias is None else (x, weight, bias)
-        if out is None:
-            try:
-                left, right, bias_at = x.data_ptr(), weight.data_ptr(), 0 if bias is None else bias.data_ptr()
-                key = ("linear", x.numel(), weight.numel(), bias is None, (left | right | bias_at) & 15)
-                direct = context.plans.get(key)
-                while direct is not None and not direct.check(*tensors):
-                    direct = direct.next
-            except _UNUSUAL:
-                key, direct = None, None
+        left = right = bias_at = into = 0
+        try:
+            left, right = a.data_ptr(), b.data_ptr()
+            bias_at = 0 if bias is None else bias.data_ptr()
+            into = 0 if out is None else out.data_ptr()
+            key = (
+                name, a.numel(), b.numel(), bias is None, out is None, activation,
+                (left | right | bias_at | into) & 15,
+            )  # fmt: skip
+            direct = context.plans.get(key)
+            while direct is not None and not direct.check(*tensors):
+                direct = direct.next
+        except _UNUSUAL:
+            key, direct = None, None
         if direct is None or not self._is_precision_of(direct):
-            return self._long_linear(context, key, tensors, x, weight, bias, out)
-        out = x.new_empty(direct.shape)
+            return self._long_fused(name, context, key, a, b, bias, out, alpha, activation)
+        if out is None:
+            out = a.new_empty(direct.shape)
+            into = out.data_ptr()
+        elif direct.overlaps(left, right, bias_at, into):
+            return self._long_fused(name, context, None, a, b, bias, out, alpha, activation)
         direct.tally.calls += 1
-        operands = (left, right, out.data_ptr(), 0, bias_at, 1.0, 0.0, self._stream_of(direct.device))
+        operands = (left, right, into, 0, bias_at, alpha, 0.0, self._stream_of(direct.device))
         try:
             direct.run(*operands)
         except Exception as error:  # noqa: BLE001 - as above
@@ -140,15 +173,32 @@ class TorchShortcut:
         return outcome.array
 
     @staticmethod
-    def _long_linear(
-        context: TuningContext, key: Any, tensors: tuple[Any, ...], x: Any, weight: Any, bias: Any, out: Any
+    def _long_fused(
+        name: str,
+        context: TuningContext,
+        key: Any,
+        a: Any,
+        b: Any,
+        bias: Any,
+        out: Any,
+        alpha: Any,
+        activation: str,
     ) -> Any:
-        kind = device_kind(x, weight, bias, out)
+        kind = device_kind(a, b, bias, out)
         if kind is None:
             return NotImplemented
         plans = context.plans
-        outcome = affine.linear(context, kind, x, weight, bias, out)
-        remember(context, plans, key, outcome, tensors)
+        if name == "linear":
+            outcome = affine.linear(context, kind, a, b, bias, out, activation)
+        elif name == "addmm":
+            outcome = affine.addmm(context, kind, bias, a, b, out, alpha=alpha, activation=activation)
+        else:
+            outcome = products.bmm(context, kind, a, b, out)
+        tensors = tuple(tensor for tensor in (a, b, bias, out) if tensor is not None)
+        plan = outcome.resolved.plan if outcome.resolved else None
+        # A vector that was no bias was broadcast, and added as a matrix.
+        is_direct = plan is not None and plan.problem.bias == (bias is not None)
+        remember(context, plans, key if is_direct else None, outcome, tensors)
         return outcome.array
 
 

@@ -5,7 +5,7 @@ So whatever is wrong with an address, a stride or a leading dimension shows as a
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar, Self
@@ -15,8 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tensorplay.backends.base import Plan
+from tensorplay.backends.cublaslt.number_types import bias_dtype
+from tensorplay.backends.cublaslt.reference import activated
 from tensorplay.backends.host.layout import Layout, left_layout, out_layout, right_layout
-from tensorplay.gemm import GemmProblem
+from tensorplay.database.record import Validator
+from tensorplay.gemm import DType, GemmProblem
 from tensorplay.ops.device import kinds
 from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.process import use_context
@@ -32,11 +35,17 @@ class PointerBackend(ScriptedBackend):
     ----------
     launches : list
         Problem, kernel and stream of each run.
+    capability : str
+        Of the device.
     """
 
     def __init__(self, device: str = "0") -> None:
+        self.capability = "9.0"
         super().__init__({scripted_kernel(0): 2.0, scripted_kernel(1): 1.0}, device=device)
         self.launches: list[tuple[GemmProblem, str, int]] = []
+
+    def validators(self, device: str) -> tuple[Validator, ...]:
+        return (*super().validators(device), Validator("CUDA_DEVICE", f"{self.capability}:a fake GPU"))
 
     def library_choices(self, problem: GemmProblem) -> list[Plan]:
         return [self.first_choice(problem)]
@@ -47,38 +56,49 @@ class PointerBackend(ScriptedBackend):
         def run(left: Any, right: Any, out: Any = 0, c: int = 0, bias: int = 0, *more: Any) -> Any:
             if not isinstance(left, int):
                 return trial.run(left, right, out or None)
-            alpha, beta, stream = more
+            alpha, beta, stream, *scales = more
             if kernel in self.broken:
                 return trial.run(None, None)
             self.launches.append((problem, kernel, stream))
-            _multiply(problem, (left, right, out, c or out, bias), alpha, beta)
+            _multiply(problem, (left, right, out, c or out, bias), alpha, beta, scales)
             return out
 
         return Plan(problem, kernel, run)
 
 
-def _multiply(problem: GemmProblem, pointers: tuple[int, ...], alpha: Any, beta: Any) -> None:
+def _multiply(
+    problem: GemmProblem, pointers: tuple[int, ...], alpha: Any, beta: Any, scales: Sequence[int] = ()
+) -> None:
     left, right, out, c, bias = pointers
     assert all(pointer % problem.alignment == 0 for pointer in pointers)
     assert problem.accumulate or beta == 0
     assert problem.bias == (bias != 0)
-    name = "float32" if problem.dtype.name == "tf32" else problem.dtype.name
-    stored = problem.out_dtype.name if problem.out_dtype else name
-    result = _at(out, out_layout(problem), stored)
-    wide = np.result_type(name, np.float64)
-    product = alpha * (_at(left, left_layout(problem), name).astype(wide) @ _at(right, right_layout(problem), name))
+    result = _at(out, out_layout(problem), problem.result_type)
+    wide = np.complex128 if problem.dtype.is_complex else np.float64
+    product = alpha * (
+        _at(left, left_layout(problem), problem.left_type).astype(wide)
+        @ _at(right, right_layout(problem), problem.dtype).astype(wide)
+    )
+    of_left, of_right, of_out = [_number(scale) for scale in scales] or (1.0, 1.0, 1.0)
+    product = product * (of_left * of_right)
     if beta:
-        product = product + beta * _at(c, out_layout(problem), stored)
+        product = product + beta * _at(c, out_layout(problem), problem.result_type)
     if bias:
-        product = product + _at(bias, Layout(1, 1, problem.n, problem.n, problem.n), stored)[0]
-    result[...] = product
+        row = Layout(1, 1, problem.n, problem.n, problem.n)
+        product = product + _at(bias, row, bias_dtype(problem.dtype, problem.result_type))[0].astype(wide)
+    result[...] = (activated(product, problem.activation) * of_out).astype(result.dtype)
 
 
-def _at(pointer: int, layout: Layout, dtype: str) -> Array:
-    item = np.dtype(dtype).itemsize
-    memory = np.frombuffer(memoryview((ctypes.c_char * (layout.elements * item)).from_address(pointer)), dtype)
+def _number(pointer: int) -> float:
+    return ctypes.c_float.from_address(pointer).value if pointer else 1.0
+
+
+def _at(pointer: int, layout: Layout, of: DType) -> Array:
+    dtype = np.dtype("float32" if of.name == "tf32" else of.name)
+    item = dtype.itemsize
+    memory = memoryview((ctypes.c_char * (layout.elements * item)).from_address(pointer))
     steps = (layout.stride * item, layout.ld * item, item)
-    stack = np.lib.stride_tricks.as_strided(memory, (layout.batch, layout.rows, layout.columns), steps)
+    stack: Array = np.ndarray((layout.batch, layout.rows, layout.columns), dtype, memory, strides=steps)
     stack = stack.swapaxes(1, 2) if layout.transposed else stack
     return stack if layout.batch > 1 else stack[0]
 

@@ -2,7 +2,8 @@
 
 import ctypes
 import gc
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -11,10 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 import tensorplay as package
-from tensorplay.cuda import DeviceArray, asarray
+from tensorplay.cuda import DeviceArray, asarray, grouped_mm
 from tensorplay.errors import OperandError
 from tensorplay.ops.device import array as array_module
 from tensorplay.ops.device import edge, exchange_kind, own_kind
+from tensorplay.ops.device import groups as groups_module
 from tensorplay.ops.device.dlpack import CUDA, Tensor, capsule_of, tensor_of
 
 Array = NDArray[Any]
@@ -23,8 +25,8 @@ tensorplay: Any = package
 pytestmark = pytest.mark.usefixtures("context", "host_memory")
 
 
-class HostBuffer:
-    """As `DeviceBuffer`, in host memory."""
+class HostMemory:
+    """As `ArrayMemory`, in host memory."""
 
     live: ClassVar[dict[int, Array]] = {}
 
@@ -32,9 +34,8 @@ class HostBuffer:
         memory = np.full(nbytes + 256, 0xFF, np.uint8)
         self.address = memory.ctypes.data + -memory.ctypes.data % 256
         self.live[self.address] = memory
-
-    def free(self) -> None:
-        self.live.pop(self.address, None)
+        self.buffer = f"buffer of {nbytes} bytes"
+        weakref.finalize(self, self.live.pop, self.address)
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def host_memory(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         assert array.flags.c_contiguous
         ctypes.memmove(pointer, array.ctypes.data, array.nbytes)
 
-    monkeypatch.setattr(array_module, "DeviceBuffer", HostBuffer)
+    monkeypatch.setattr(array_module, "ArrayMemory", HostMemory)
     monkeypatch.setattr(array_module, "copy_to", copy_to)
     monkeypatch.setattr(own_kind, "copy_to", copy_to)
     monkeypatch.setattr(
@@ -111,15 +112,15 @@ class TestDeviceArray:
 
     def test_frees_its_memory_when_nobody_uses_it(self) -> None:
         gc.collect()
-        before = len(HostBuffer.live)
+        before = len(HostMemory.live)
         put = asarray(random(3))
         capsule: object = put.__dlpack__()
         del put
         gc.collect()
-        assert len(HostBuffer.live) == before + 1
+        assert len(HostMemory.live) == before + 1
         del capsule
         gc.collect()
-        assert len(HostBuffer.live) == before
+        assert len(HostMemory.live) == before
 
     def test_makes_the_stream_of_who_takes_it_wait(self, host_memory: SimpleNamespace) -> None:
         put = asarray(random(3))
@@ -142,6 +143,9 @@ class TestDeviceArray:
         assert shown["data"] == (put.pointer, False)
         assert (shown["shape"], shown["typestr"], shown["version"]) == ((2, 3), "<f4", 3)
         assert asarray(random(0)).__cuda_array_interface__["data"] == (0, False)
+
+    def test_shows_its_memory_as_a_buffer(self) -> None:
+        assert asarray(random(2, 3)).buffer == "buffer of 24 bytes"
 
     def test_has_a_length_and_a_short_text(self) -> None:
         assert len(asarray(random(3, 2))) == 3
@@ -253,3 +257,27 @@ def test_a_library_that_does_not_show_its_memory_is_named() -> None:
 
     with pytest.raises(OperandError, match="Hidden does not show its memory: not today"):
         tensorplay.mm(Hidden(random(3, 3)), Hidden(random(3, 3)))
+
+
+@pytest.mark.parametrize("kind", [asarray, FakeExchange, FakeInterface])
+def test_a_group_of_them_goes_at_once_and_is_waited_for_once(
+    kind: Any, host_memory: SimpleNamespace, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, right = [random(size, 8) for size in (1, 2, 3, 4, 5)], [random(8, 4) for _ in range(5)]
+    runs = []
+
+    def run(lefts: Sequence[int], rights: Sequence[int], outs: Sequence[int], *, stream: int) -> None:
+        runs.append((len(lefts) + len(rights), stream))
+        for a, b, out in zip(left, right, outs, strict=True):
+            ctypes.memmove(out, (a @ b).ctypes.data, 4 * 4 * len(a))
+
+    monkeypatch.setattr(backend, "name", "cublaslt")
+    monkeypatch.setattr(groups_module, "grouped_call", lambda *_: SimpleNamespace(run=run))
+    groups_module.groups.cache_clear()
+    found = grouped_mm([kind(a) for a in left], [kind(b) for b in right])
+    groups_module.groups.cache_clear()
+    for each, a, b in zip(found, left, right, strict=True):
+        assert type(each) is DeviceArray
+        np.testing.assert_allclose(each.numpy(), a @ b, rtol=1e-4, atol=1e-5)
+    assert runs == [(10, 1)]
+    assert host_memory.synchronized == ([] if kind is asarray else [(0, 1)])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tensorplay.backends.host.layout import Layout, left_layout, out_layout, right_layout
 from tensorplay.errors import OperandError
 from tensorplay.gemm import signature_of
-from tensorplay.ops.device.problem import alignment_of, is_usable, is_writable, pose, result_dtype
+from tensorplay.ops.device.problem import alignment_of, in_vectors, is_usable, is_writable, pose, result_dtype
 from tensorplay.ops.device.view import DeviceView
 
 
@@ -38,6 +38,7 @@ def test_the_plain_signature_is_the_seed_s() -> None:
         (zeros(3, 8)[:, :5], zeros(5, 9)[:, :4], zeros(3, 7)[:, :4], {}, "taN_m3_n4_k5_bias0_dev0_lda9_ldb8_ldc7"),
         (zeros(3, 5), zeros(5, 4), zeros(3, 4), {"alignment": 4}, "taN_m3_n4_k5_bias0_dev0_align4"),
         (zeros(3, 5), zeros(5, 4), zeros(3, 4), {"accumulate": True}, "taN_m3_n4_k5_bias0_dev0_beta1"),
+        (zeros(3, 5), zeros(5, 4), zeros(3, 4), {"activation": "gelu"}, "taN_m3_n4_k5_bias0_dev0_actgelu"),
         (zeros(3, 5), zeros(5, 4), zeros(3, 4), {"workspace_mib": 8}, "taN_m3_n4_k5_bias0_dev0_ws8"),
         (zeros(2, 3, 5), zeros(2, 5, 4), zeros(2, 3, 4), {}, "taN_m3_n4_k5_bias0_dev0_batch2"),
         (zeros(1, 3, 5), zeros(1, 5, 4), zeros(1, 3, 4), {}, "taN_m3_n4_k5_bias0_dev0"),
@@ -63,6 +64,20 @@ def test_tf32_and_a_wider_result_are_named() -> None:
     left, right = (view._replace(dtype="bfloat16") for view in plain[:2])
     problem = pose(left, right, plain[2], alignment=16)
     assert signature_of(problem) == ("GemmTunableOp_BFloat16", "taN_m3_n4_k5_bias0_dev0_outFloat32")
+
+
+def test_of_two_types_of_fp8_the_op_names_the_right_one() -> None:
+    left = seen(zeros(16, 32), dtype="float8_e5m2")
+    right = seen(zeros(48, 32).T, dtype="float8_e4m3fn")
+    problem = pose(left, right, seen(zeros(16, 48), dtype="bfloat16"), alignment=16)
+    assert signature_of(problem) == (
+        "GemmTunableOp_Float8E4M3",
+        "taT_m16_n48_k32_bias0_dev0_outBFloat16_typebFloat8E5M2",
+    )
+    problem = pose(
+        left._replace(dtype="float8_e4m3fn"), right, seen(zeros(16, 48), dtype="float8_e4m3fn"), alignment=16
+    )
+    assert signature_of(problem) == ("GemmTunableOp_Float8E4M3", "taT_m16_n48_k32_bias0_dev0")
 
 
 def test_another_device_is_another_signature() -> None:
@@ -150,6 +165,23 @@ class TestInPlace:
         assert not is_usable(seen(zeros(2, 2), pointer=4098))
         # Its parts are what must be aligned.
         assert is_usable(seen(zeros(2, 2), pointer=4100, dtype="complex64"))
+
+    def test_fp8_is_read_in_whole_vectors(self) -> None:
+        plain = seen(zeros(4, 32), dtype="float8_e4m3fn")
+        assert is_usable(plain)
+        assert is_usable(plain._replace(strides=(48, 1)))
+        assert is_usable(seen(zeros(32, 4).T, dtype="float8_e4m3fn")._replace(strides=(1, 64)))
+        assert not is_usable(plain._replace(strides=(40, 1)))
+        assert not is_usable(plain._replace(pointer=4104))
+        # One row has no step to the next.
+        assert is_usable(seen(zeros(1, 32), dtype="float8_e4m3fn")._replace(strides=(7, 1)))
+
+    def test_vectors_are_counted_in_bytes(self) -> None:
+        assert in_vectors(seen(zeros(4, 8)))
+        assert in_vectors(seen(zeros(4, 4)))
+        assert not in_vectors(seen(zeros(4, 3)))
+        assert not in_vectors(seen(zeros(4, 4), dtype="float16"))
+        assert not in_vectors(seen(zeros(4, 8), pointer=4100))
 
     def test_an_output_is_stored_by_rows_and_no_two_elements_share_memory(self) -> None:
         assert is_writable(seen(zeros(3, 4)))
