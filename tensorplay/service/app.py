@@ -1,0 +1,105 @@
+"""The application: routes, errors and the guard around them, for the embedded server, or for a host to mount."""
+
+import os
+import secrets
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+
+from tensorplay.runtime.process import get_tuning_context
+from tensorplay.service.cursor import CursorKey
+from tensorplay.service.guard import Guard, GuardRules
+from tensorplay.service.hub import Hub
+from tensorplay.service.identity import instance_of
+from tensorplay.service.jobs import Jobs
+from tensorplay.service.live_runtime import LiveRuntime
+from tensorplay.service.pages import login_code, problem_page
+from tensorplay.service.pages import router as pages_router
+from tensorplay.service.problems import add_handlers
+from tensorplay.service.recorded_context import RecordedContext
+from tensorplay.service.routes import events, found, health, jobs, results
+from tensorplay.service.routes import settings as settings_routes
+from tensorplay.service.schemas import ProblemModel
+from tensorplay.service.state import State
+from tensorplay.service.watched import WatchedContext
+from tensorplay.version import __version__
+
+__all__ = ["MOST_BODY_BYTES", "ServiceSettings", "create_app"]
+
+MOST_BODY_BYTES = 1 << 20
+
+_TAGS = [
+    {"name": "settings", "description": "Switches, budgets and everything else that can be set."},
+    {"name": "results", "description": "Winners and how they were chosen."},
+    {"name": "runtime", "description": "What the runtime met."},
+    {"name": "jobs", "description": "Measuring on demand."},
+    {"name": "events", "description": "What changes, as it changes."},
+    {"name": "health", "description": "For those who watch processes."},
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """How an application guards itself.
+
+    Attributes
+    ----------
+    token : str
+        What every changing request must show; made up unless given.
+    read_only : bool
+        Whether every change is refused.
+    token_for_reads : bool
+        Whether reading needs the token too.
+    hosts : frozenset of str
+        Names that a request may be addressed to, besides addresses of the loopback interface; without ports.
+    """
+
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    read_only: bool = False
+    token_for_reads: bool = False
+    hosts: frozenset[str] = frozenset()
+
+
+def create_app(context: WatchedContext | None = None, settings: ServiceSettings | None = None) -> FastAPI:
+    """Return the application over a context, by default the process's.
+
+    It may be mounted under any prefix of a host's own application. Nothing runs until a request comes.
+    """
+    wanted = settings or ServiceSettings()
+    watched = context or get_tuning_context()
+    runtime = LiveRuntime(watched, read_only=wanted.read_only or isinstance(watched, RecordedContext))
+    instance = instance_of(os.environ)
+    state = State(
+        runtime=runtime,
+        hub=Hub(runtime, instance.id),
+        jobs=Jobs(runtime),
+        cursors=CursorKey(secrets.token_bytes(32)),
+        instance=instance,
+    )
+    app = FastAPI(
+        title="TensorPlay",
+        version=__version__,
+        description="Watches and steers the tuning of matrix products in one process.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+        openapi_tags=_TAGS,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+        responses={"4XX": {"model": ProblemModel, "description": "A problem document."}},
+    )
+    app.state.tensorplay = state
+    app.state.tensorplay_login = login_code(wanted.token)
+    add_handlers(app, as_page=problem_page)
+    for module in (settings_routes, results, found, jobs, events):
+        app.include_router(module.router, prefix="/api/v1")
+    app.include_router(health.router)
+    app.include_router(pages_router)
+    rules = GuardRules(
+        token=wanted.token,
+        hosts=wanted.hosts,
+        token_for_reads=wanted.token_for_reads,
+        most_body_bytes=MOST_BODY_BYTES,
+        cookie=f"tensorplay_{instance.id[:8]}",
+    )
+    app.add_middleware(Guard, rules=rules)
+    return app

@@ -1,0 +1,300 @@
+"""The client that is awaited."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import Self, TypeVar, Unpack
+
+import httpx
+
+from tensorplay.service.client import calls
+from tensorplay.service.client.call import SILENCE_S, Call, RetryRule, answer_of, checked_base, error_of, unreachable
+from tensorplay.service.client.calls import LONGEST_POLL_S, OVER, Filters, ResultsPage
+from tensorplay.service.client.error import ServiceError
+from tensorplay.service.client.event import Event, EventReader
+from tensorplay.service.schemas import (
+    FileModel,
+    InstanceModel,
+    JobModel,
+    LogEntry,
+    RejectionModel,
+    ResultDetail,
+    ResultModel,
+    SettingModel,
+    UntunedModel,
+)
+
+T = TypeVar("T")
+
+__all__ = ["AsyncClient"]
+
+
+class AsyncClient:
+    """A service, as a coroutine steers it.
+
+    For one event loop. `async with` closes it.
+
+    Parameters
+    ----------
+    url : str
+        Where the service answers, as it was printed: `http://127.0.0.1:8787/`, or below a proxy's prefix.
+    token : str, optional
+        What changes must show, and reading too where the service can be reached by others.
+    timeout : float
+        Seconds that a call may take at most, besides what the service waits on purpose.
+    retries : int
+        How often a call is sent again; only what does no more when it is done twice, or was refused as one too many.
+    transport : httpx.AsyncBaseTransport, optional
+        How it is reached, if by a Unix socket, a proxy, other certificates; proxies of the environment are not used.
+
+    Raises
+    ------
+    ValueError
+        When the url is no address of a service.
+    ServiceError
+        From every method, when the service cannot be reached or refuses.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        timeout: float = 10.0,
+        retries: int = 2,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._timeout = timeout
+        self._retry = RetryRule(retries)
+        # No environment: a proxy would be asked for 127.0.0.1, and see the token.
+        self._http = httpx.AsyncClient(
+            base_url=checked_base(url),
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            timeout=timeout,
+            transport=transport,
+            trust_env=False,
+            follow_redirects=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._http.aclose()
+
+    async def is_alive(self) -> bool:
+        """Return whether the service answers at all."""
+        return await self._probe("livez")
+
+    async def is_ready(self) -> bool:
+        """Return whether the service answers and does not stop."""
+        return await self._probe("readyz")
+
+    async def instance(self) -> InstanceModel:
+        """Return which process answers."""
+        return await self._do(calls.instance())
+
+    async def stats(self) -> dict[str, int]:
+        """Return how often each thing happened in that process."""
+        return await self._do(calls.stats())
+
+    async def settings(self) -> list[SettingModel]:
+        """Return every setting with where its value came from."""
+        return await self._do(calls.settings())
+
+    async def set(self, name: str, value: object) -> SettingModel:
+        """Change one setting, and return it as it is then."""
+        return await self._do(calls.set_setting(name, value))
+
+    async def switches(self) -> dict[str, SettingModel]:
+        """Return the switches by name."""
+        return await self._do(calls.some_settings("switches"))
+
+    async def set_switches(
+        self, *, enabled: bool | None = None, tuning: bool | None = None, record_untuned: bool | None = None
+    ) -> dict[str, SettingModel]:
+        """Change the switches that are given, at once; return all of them."""
+        values = {"enabled": enabled, "tuning": tuning, "record_untuned": record_untuned}
+        return await self._do(calls.change_some("switches", values))
+
+    async def budgets(self) -> dict[str, SettingModel]:
+        """Return the ceilings of measuring by name."""
+        return await self._do(calls.some_settings("budgets"))
+
+    async def set_budgets(
+        self,
+        *,
+        max_tuning_duration_ms: int | None = None,
+        max_tuning_samples: int | None = None,
+        total_tuning_seconds: float | None = None,
+        workspace_mib: int | None = None,
+    ) -> dict[str, SettingModel]:
+        """Change the budgets that are given, zero for no limit; return all of them."""
+        values = {
+            "max_tuning_duration_ms": max_tuning_duration_ms,
+            "max_tuning_samples": max_tuning_samples,
+            "total_tuning_seconds": total_tuning_seconds,
+            "workspace_mib": workspace_mib,
+        }
+        return await self._do(calls.change_some("budgets", values))
+
+    async def results_page(
+        self, *, sort: str = "op", limit: int = 100, cursor: str | None = None, **filters: Unpack[Filters]
+    ) -> ResultsPage:
+        """Return some winners, and where the list goes on; `-` before the key of `sort` turns it round."""
+        return await self._do(calls.results_page(filters, sort, limit, cursor))
+
+    async def results(
+        self, *, sort: str = "op", page: int = 500, **filters: Unpack[Filters]
+    ) -> AsyncIterator[ResultModel]:
+        """Yield every winner that fulfils the filters, asking for `page` of them at a time."""
+        cursor: str | None = None
+        while True:
+            found = await self._do(calls.results_page(filters, sort, page, cursor))
+            for result in found.items:
+                yield result
+            cursor = found.next
+            if cursor is None:
+                return
+
+    async def explain(self, result_id: str) -> ResultDetail:
+        """Return one winner with its candidates and how it was chosen."""
+        return await self._do(calls.explain(result_id))
+
+    async def override(self, result_id: str, kernel: str, *, if_match: str = "*") -> ResultModel:
+        """Record a kernel of your own choice for a signature; with an `etag`, only if nothing changed since."""
+        return await self._do(calls.override(result_id, kernel, if_match))
+
+    async def forget(self, result_id: str, *, if_match: str = "*") -> None:
+        """Drop a winner in memory and file; with an `etag`, only if nothing changed since."""
+        await self._do(calls.forget(result_id, if_match))
+
+    async def rejections(self) -> list[RejectionModel]:
+        """Return the recorded winners that did not run, each with its reason."""
+        return await self._do(calls.rejections())
+
+    async def untuned(self) -> list[UntunedModel]:
+        """Return the signatures that ran without a winner, the most called first."""
+        return await self._do(calls.untuned())
+
+    async def files(self) -> list[FileModel]:
+        """Return the results files by name."""
+        return await self._do(calls.files())
+
+    async def save_files(self) -> bool:
+        """Let every results file be rewritten; return whether all were."""
+        return await self._do(calls.save_files())
+
+    async def validators(self) -> dict[str, dict[str, str]]:
+        """Return the facts that a results file must match, by device."""
+        return await self._do(calls.validators())
+
+    async def log(self, since: int = 0) -> list[LogEntry]:
+        """Return the last events of the runtime behind a number, oldest first."""
+        return await self._do(calls.log(since))
+
+    async def tune(self, signatures: Iterable[tuple[str, str]] | None = None, *, key: str | None = None) -> JobModel:
+        """Start to measure signatures (op, params), all untuned ones unless given; one `key` never starts two jobs."""
+        return await self._do(calls.start_job(signatures, key))
+
+    async def jobs(self) -> list[JobModel]:
+        """Return the jobs, the newest first."""
+        return await self._do(calls.jobs())
+
+    async def job(self, job_id: str) -> JobModel:
+        """Return one job as it stands."""
+        return await self._do(calls.job(job_id))
+
+    async def wait(self, job_id: str, timeout_s: float = 3600.0) -> JobModel:
+        """Return a job once it is over; a `ServiceError` with the code `timeout` when it is not by then."""
+        end = time.monotonic() + timeout_s
+        while True:
+            left = max(0.0, end - time.monotonic())
+            found = await self._do(calls.job(job_id, min(left, LONGEST_POLL_S)))
+            if found.state in OVER:
+                return found
+            if left == 0.0:
+                raise ServiceError(
+                    0, "timeout", f"the job has done {found.done} of {found.total} after {timeout_s:g} s"
+                )
+
+    async def cancel(self, job_id: str) -> JobModel:
+        """Let a job end after the signature that it measures."""
+        return await self._do(calls.cancel_job(job_id))
+
+    async def forget_job(self, job_id: str) -> None:
+        """Drop a job that is over."""
+        await self._do(calls.forget_job(job_id))
+
+    async def events(self, kinds: Iterable[str] | None = None, *, last_id: str | None = None) -> AsyncIterator[Event]:
+        """Yield what happens, as it happens, until the service stops; connections that break are made anew.
+
+        Parameters
+        ----------
+        kinds : iterable of str, optional
+            `settings`, `results`, `rejections`, `untuned`, `files`, `jobs`, `log`; all unless given.
+        last_id : str, optional
+            Of the last event that was seen before: what came after it is told first.
+        """
+        wanted = None if kinds is None else tuple(kinds)
+        failures = 0
+        while True:
+            try:
+                async with self._stream(wanted, last_id) as response:
+                    if not response.is_success:
+                        await response.aread()
+                        raise error_of(response)
+                    reader = EventReader()
+                    async for line in response.aiter_lines():
+                        event = reader.feed(line)
+                        if event is None:
+                            continue
+                        failures, last_id = 0, event.id or last_id
+                        yield event
+                        if event.kind == "bye":
+                            return
+            except httpx.HTTPError as error:
+                if failures >= self._retry.most:
+                    raise unreachable("events", error) from error
+            # An end without a goodbye is a connection that broke, too.
+            failures += 1
+            if failures > self._retry.most:
+                raise ServiceError(0, "unreachable", "the stream of events ended again and again")
+            await asyncio.sleep(0.1 * 2**failures)
+
+    def _stream(self, kinds: Iterable[str] | None, last_id: str | None) -> AbstractAsyncContextManager[httpx.Response]:
+        return self._http.stream(
+            "GET",
+            "api/v1/events",
+            params=calls.events_query(kinds),
+            headers=calls.events_headers(last_id),
+            timeout=httpx.Timeout(self._timeout, read=SILENCE_S),
+        )
+
+    async def _probe(self, name: str) -> bool:
+        try:
+            await self._do(calls.probe(name))
+        except ServiceError:
+            return False
+        return True
+
+    async def _do(self, call: Call[T]) -> T:
+        attempt = 0
+        while True:
+            try:
+                response = await self._http.request(call.method, call.path, **call.options(self._timeout))
+            except httpx.HTTPError as error:
+                pause = self._retry.pause(call, attempt, None)
+                if pause is None:
+                    raise unreachable(call.path, error) from error
+            else:
+                pause = self._retry.pause(call, attempt, response)
+                if pause is None:
+                    return answer_of(call, response)
+            await asyncio.sleep(pause)
+            attempt += 1

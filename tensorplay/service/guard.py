@@ -1,0 +1,231 @@
+"""The guard: who may ask, from where, how much, and what a browser may do with the answer.
+
+Loopback is no boundary: any page that a browser shows can send requests to 127.0.0.1. So the Host must be ours (else
+a name was rebound to us), a page of another origin is refused, and whatever changes something needs the token.
+"""
+
+import hmac
+import ipaddress
+import re
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from threading import Lock
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tensorplay.service.problems import Problem, problem_response
+
+__all__ = ["Guard", "GuardRules", "TokenBucket"]
+
+# No user part, no path, nothing that two readers could read differently.
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?", re.ASCII)
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_OPEN = ("/livez", "/readyz")
+_LONGEST_URL = 4096
+_LONGEST_HEADERS = 16384
+_WRITES_PER_S, _WRONG_TOKENS_PER_MIN = 10.0, 5.0
+_MOST_ADDRESSES = 1024
+_CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardRules:
+    """What the guard asks for; see `ServiceSettings`."""
+
+    token: str
+    hosts: frozenset[str]
+    token_for_reads: bool
+    most_body_bytes: int
+    cookie: str
+
+
+class TokenBucket:
+    """Limits how often an address may do something."""
+
+    def __init__(self, rate: float, most: float) -> None:
+        self._rate = rate
+        self._most = most
+        self._lock = Lock()
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, address: str) -> bool:
+        """Return whether one more is allowed now, and count it."""
+        now = time.monotonic()
+        with self._lock:
+            level, then = self._levels.pop(address, (self._most, now))
+            level = min(self._most, level + (now - then) * self._rate)
+            self._levels[address] = (level - 1.0 if level >= 1.0 else level, now)
+            if len(self._levels) > _MOST_ADDRESSES:
+                self._levels.popitem(last=False)
+            return level >= 1.0
+
+
+class Guard:
+    """Pure ASGI, so that streams and background work pass through unharmed."""
+
+    def __init__(self, app: ASGIApp, rules: GuardRules) -> None:
+        self._app = app
+        self._rules = rules
+        self._writes = TokenBucket(_WRITES_PER_S, 2 * _WRITES_PER_S)
+        self._wrong = TokenBucket(_WRONG_TOKENS_PER_MIN / 60.0, _WRONG_TOKENS_PER_MIN)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it with a problem."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            # There are no web sockets here.
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def guarded_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add_headers(MutableHeaders(scope=message))
+            await send(message)
+
+        try:
+            self._check(scope)
+            if scope["method"] not in _SAFE:
+                receive = await _whole_body(receive, self._rules.most_body_bytes)
+        except Problem as problem:
+            await problem_response(problem)(scope, receive, guarded_send)
+            return
+        await self._app(scope, receive, guarded_send)
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if len(scope["raw_path"] or b"") + len(scope["query_string"]) > _LONGEST_URL:
+            raise Problem(414, "too-long", "the address is longer than 4 KiB")
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > _LONGEST_HEADERS:
+            raise Problem(431, "too-large", "the headers are larger than 16 KiB")
+        if path in _OPEN and scope["method"] in _SAFE:
+            return
+        self._check_host(headers)
+        self._check_origin(headers, scope)
+        is_change = scope["method"] not in _SAFE
+        # How a browser comes by the cookie, and what the page that asks for the token is made of.
+        is_entrance = path == "/login" or path.startswith("/static/")
+        if is_change or (self._rules.token_for_reads and not (is_entrance and scope["method"] == "GET")):
+            self._check_token(headers, scope)
+        if is_change:
+            self._check_change(headers, scope)
+
+    def _check_host(self, headers: Headers) -> None:
+        given = headers.getlist("host")
+        name = _host_name(given[0]) if len(given) == 1 else None
+        if name is None or not (name in self._rules.hosts or name == "localhost" or _is_loopback(name)):
+            raise Problem(
+                403,
+                "unknown-host",
+                "this service is not known under that name; allow the name with `hosts` if it is yours",
+            )
+
+    @staticmethod
+    def _check_origin(headers: Headers, scope: Scope) -> None:
+        site = headers.get("sec-fetch-site")
+        if site is not None:
+            is_navigation = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
+            if site in {"same-origin", "none"} or (is_navigation and headers.get("sec-fetch-dest") == "document"):
+                return
+            raise Problem(403, "cross-site", "another page must not use this service")
+        origin = headers.get("origin")
+        if origin is None:
+            return
+        parts = urlsplit(origin)
+        if not parts.netloc or parts.netloc.lower() != headers.get("host", "").lower():
+            raise Problem(403, "cross-site", "another page must not use this service")
+
+    def _check_token(self, headers: Headers, scope: Scope) -> None:
+        given = _token(headers, self._rules.cookie)
+        if given is not None and hmac.compare_digest(given.encode(), self._rules.token.encode()):
+            return
+        if given is not None and not self._wrong.take(_address(scope)):
+            raise Problem(429, "too-many-tokens", "too many wrong tokens", headers={"Retry-After": "60"})
+        raise Problem(
+            401,
+            "token-needed",
+            "send the token that was printed at the start, as `Authorization: Bearer` or X-TensorPlay-Token",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+
+    def _check_change(self, headers: Headers, scope: Scope) -> None:
+        if not self._writes.take(_address(scope)):
+            raise Problem(429, "too-many-writes", "more than ten changes a second", headers={"Retry-After": "1"})
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or int(length) > self._rules.most_body_bytes:
+            raise Problem(413, "too-large", "the body is larger than 1 MiB")
+        has_body = length != "0" or "transfer-encoding" in headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if has_body and kind not in {"application/json", "application/merge-patch+json"}:
+            raise Problem(415, "not-json", "bodies are application/json")
+
+
+async def _whole_body(receive: Receive, most: int) -> Receive:
+    """Read a body up to a length, whatever its headers said, and return what gives it once more."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message["type"] == "http.request" and message.get("more_body", False)
+        if len(body) > most:
+            raise Problem(413, "too-large", "the body is larger than 1 MiB")
+    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return whole.pop() if whole else await receive()
+
+    return again
+
+
+def _token(headers: Headers, cookie: str) -> str | None:
+    own = headers.get("x-tensorplay-token")
+    if own is not None:
+        return own
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    try:
+        morsel = SimpleCookie(headers.get("cookie", "")).get(cookie)
+    except CookieError:
+        return None
+    return morsel.value if morsel else None
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else "local"
+
+
+def _host_name(host: str) -> str | None:
+    """Return the name of a Host header without its port, None when it is none."""
+    if _HOST.fullmatch(host) is None:
+        return None
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _add_headers(headers: MutableHeaders) -> None:
+    headers["Content-Security-Policy"] = _CSP
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Referrer-Policy"] = "no-referrer"
+    headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    headers.setdefault("Cache-Control", "no-store")

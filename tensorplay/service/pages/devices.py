@@ -1,0 +1,21 @@
+"""The devices that were met: what their results files must match, and the files."""
+
+from fastapi import APIRouter, Request, Response
+
+from tensorplay.service.pages.rendering import PageRoute, render
+from tensorplay.service.routes.found import files_of
+from tensorplay.service.state import Shared
+
+__all__ = ["router"]
+
+router = APIRouter(route_class=PageRoute)
+
+
+@router.get("/devices")
+async def show_devices(request: Request, state: Shared) -> Response:
+    """Return the devices, each with its validators and its file."""
+    return render(
+        request, state, "devices.html", page="devices", kinds="files results",
+        files=files_of(state),
+        validators=state.runtime.validators(),
+    )  # fmt: skip

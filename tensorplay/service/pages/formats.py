@@ -1,0 +1,105 @@
+"""How numbers, times and texts are shown: the filters of the templates."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from markupsafe import Markup, escape
+
+__all__ = ["FILTERS", "count", "duration", "gain", "milliseconds", "moment", "percent", "size"]
+
+_DASH = "–"  # noqa: RUF001 - what stands for nothing in a table
+
+
+def count(value: float | None) -> str:
+    """Return a whole number with commas."""
+    return _DASH if value is None else f"{value:,.0f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a time of a kernel with four digits, in the unit that suits it."""
+    if value is None or value == 0:
+        return _DASH
+    if value < 0.001:
+        return f"{value * 1e6:.4g} ns"
+    if value < 1:
+        return f"{value * 1e3:.4g} µs"
+    return f"{value:.4g} ms" if value < 1e4 else f"{value / 1e3:.4g} s"
+
+
+def gain(value: float | None) -> str:
+    """Return how many times faster something is."""
+    return _DASH if value is None else f"{value:.2f}×"  # noqa: RUF001 - the sign of multiplication
+
+
+def percent(value: float | None) -> str:
+    """Return a share of one."""
+    return _DASH if value is None else f"{value:.1%}"
+
+
+def signed_percent(value: float | None) -> str:
+    """Return a share of one with its sign."""
+    return _DASH if value is None else f"{value:+.1%}"
+
+
+def rate(value: float | None) -> str:
+    """Return 10^12 operations a second."""
+    return _DASH if value is None else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def size(value: float | None) -> str:
+    """Return a number of bytes."""
+    if value is None:
+        return _DASH
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    return f"{value:.4g} GiB"
+
+
+def duration(value: float | None) -> str:
+    """Return a number of seconds as people say it."""
+    if value is None:
+        return _DASH
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, seconds = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"
+
+
+def moment(iso: str | None) -> Markup:
+    """Return a point in time that a script may show in another zone."""
+    if iso is None:
+        return escape(_DASH)
+    try:
+        shown = datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except ValueError:
+        return escape(iso)
+    return Markup('<time datetime="{}">{}</time>').format(iso, shown)
+
+
+def words(code: str) -> str:
+    """Return a name of the API as words."""
+    return code.replace("_", " ")
+
+
+def file_name(path: str) -> str:
+    """Return the last part of a path: folders are nobody's business."""
+    return path.rpartition("/")[2]
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "count": count,
+    "ms": milliseconds,
+    "gain": gain,
+    "percent": percent,
+    "signed": signed_percent,
+    "rate": rate,
+    "size": size,
+    "duration": duration,
+    "moment": moment,
+    "words": words,
+    "file_name": file_name,
+}

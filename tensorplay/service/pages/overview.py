@@ -1,0 +1,106 @@
+"""The first page: what the process does now, what tuning gained it, and the switches."""
+
+import time
+from collections.abc import Sequence
+from itertools import islice, zip_longest
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter, Request, Response
+
+from tensorplay.service.jobs import OVER
+from tensorplay.service.listing import Filter
+from tensorplay.service.pages.found_pages import without_winner
+from tensorplay.service.pages.rendering import PageRoute, render
+from tensorplay.service.routes.jobs import model_of
+from tensorplay.service.routes.results import model_of as result_model
+from tensorplay.service.routes.settings import BUDGETS, SWITCHES
+from tensorplay.service.state import Shared, State
+
+__all__ = ["Bin", "Gains", "gains_of", "histogram", "router"]
+
+MOST_EXPLAINED = 200
+_EDGES = (1.01, 1.1, 1.25, 1.5, 2.0, 3.0)
+_KEPT_S = 5.0
+_NOTHING = 1.005
+
+router = APIRouter(route_class=PageRoute)
+
+
+class Bin(NamedTuple):
+    """How many winners gained from `low` up to `high` times; `high` is None for all above."""
+
+    low: float
+    high: float | None
+    winners: int
+    share: float
+
+
+class Gains(NamedTuple):
+    """What the winners that were measured last gained, by what is known of how they were chosen.
+
+    `saved_ms` is what the replayed calls took less, by the measured times.
+    """
+
+    known: int
+    total: int
+    median: float | None
+    bins: Sequence[Bin]
+    best: Sequence[Any]
+    saved_ms: float
+
+
+def histogram(gains: Sequence[float]) -> list[Bin]:
+    """Return the gains counted by their size."""
+    edges = (0.0, *_EDGES)
+    counted = [
+        (low, high, sum(low <= gain and (high is None or gain < high) for gain in gains))
+        for low, high in zip_longest(edges, edges[1:])
+    ]
+    most = max(winners for *_, winners in counted) or 1
+    return [Bin(low or 0.0, high, winners, winners / most) for low, high, winners in counted]
+
+
+def gains_of(state: State) -> Gains:
+    """Return the gains of up to `MOST_EXPLAINED` winners, the ones that were measured here before others."""
+    index = state.runtime.index()
+    rows = list(islice(index.rows(Filter(origin="measured here"), "-time_ms"), MOST_EXPLAINED))
+    rows += islice(
+        (row for row in index.rows(Filter(), "-time_ms") if row.origin != "measured here"), MOST_EXPLAINED - len(rows)
+    )
+    models = [(result_model(state, row), state.runtime.context.calls_of(row.op, row.params)) for row in rows]
+    known = [(model, calls) for model, calls in models if model.gain]
+    ratios = sorted(model.gain or 1.0 for model, _ in known)
+    saved = sum(((model.first_choice_ms or 0.0) - model.time_ms) * calls.get("replayed", 0) for model, calls in known)
+    best = sorted((model for model, _ in known), key=lambda model: -(model.gain or 0.0))[:5]
+    median = ratios[len(ratios) // 2] if ratios else None
+    return Gains(
+        len(known), len(index), median, histogram(ratios), [each for each in best if (each.gain or 0.0) > 1.005], saved
+    )
+
+
+@router.get("/")
+async def show_overview(request: Request, state: Shared) -> Response:
+    """Return the page."""
+    settings = {setting.name: setting for setting in state.runtime.settings()}
+    running = next((model_of(job) for job in state.jobs.listed() if job.state not in OVER), None)
+    return render(
+        request, state, "overview.html", page="", kinds="results rejections untuned jobs",
+        gains=_kept_gains(request, state),
+        switches=[settings[name] for name in SWITCHES],
+        budgets=[settings[name] for name in BUDGETS],
+        untuned=without_winner(state),
+        rejections=state.runtime.rejections(),
+        running=running,
+    )  # fmt: skip
+
+
+def _kept_gains(request: Request, state: State) -> Gains:
+    """Return the gains; those of a moment ago while no winner changed, since a page asks every few seconds."""
+    now, revision = time.monotonic(), state.runtime.revision("results")
+    kept = getattr(request.app.state, "tensorplay_gains", None)
+    if kept is not None and kept[0] == revision and now - kept[1] < _KEPT_S:
+        gains: Gains = kept[2]
+        return gains
+    gains = gains_of(state)
+    request.app.state.tensorplay_gains = (revision, now, gains)
+    return gains

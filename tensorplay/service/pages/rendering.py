@@ -1,0 +1,116 @@
+"""From a template to an answer: the environment that escapes everything, and what every page shows around its own."""
+
+import hashlib
+from collections.abc import Callable, Coroutine
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from tensorplay.service.pages.formats import FILTERS
+from tensorplay.service.pages.links import query, root_of
+from tensorplay.service.pages.static_files import static_url
+from tensorplay.service.recorded_context import RecordedContext
+from tensorplay.service.state import State
+
+__all__ = ["NAVIGATION", "PageRoute", "environment", "hit_rate", "render", "switches_of"]
+
+NAVIGATION = (
+    ("", "Overview"),
+    ("results", "Results"),
+    ("untuned", "Untuned"),
+    ("rejections", "Rejections"),
+    ("jobs", "Jobs"),
+    ("settings", "Settings"),
+    ("events", "Events"),
+    ("devices", "Devices"),
+)
+"""The pages, by their path and name."""
+
+_CALLS = ("replayed", "first_choice", "selected_in_process", "fallback")
+
+
+class PageRoute(APIRoute):
+    """A route that takes a field of a form that was left empty as one that is not there."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler behind one that cleans the query."""
+        handle = super().get_route_handler()
+
+        async def cleaned(request: Request) -> Response:
+            pairs = parse_qsl(request.scope["query_string"].decode("ascii", "replace"))
+            scope = {**request.scope, "query_string": urlencode(pairs).encode()}
+            return await handle(Request(scope, request.receive))
+
+        return cleaned
+
+
+@cache
+def environment() -> Environment:
+    """Return the one environment; every value is escaped, whatever a template is called."""
+    made = Environment(
+        loader=PackageLoader("tensorplay.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(FILTERS)
+    made.globals.update(static=static_url, navigation=NAVIGATION)
+    return made
+
+
+def hit_rate(stats: dict[str, int]) -> float | None:
+    """Return the share of calls that ran their recorded winner; None before the first call."""
+    calls = sum(stats[name] for name in _CALLS)
+    return stats["replayed"] / calls if calls else None
+
+
+def switches_of(state: State) -> dict[str, Any]:
+    """Return the values of all settings."""
+    return {setting.name: setting.value for setting in state.runtime.settings()}
+
+
+def render(request: Request, state: State, name: str, *, page: str, kinds: str = "", **values: Any) -> Response:
+    """Return a page, or with `_partial` in the query only the part of it that changes.
+
+    Parameters
+    ----------
+    request, state
+        Of the call.
+    name : str
+        The template.
+    page : str
+        The path of the page in the navigation.
+    kinds : str
+        What its content depends on besides the settings, as the event stream names it, with spaces between.
+    **values
+        For the template.
+    """
+    stats = state.runtime.context.stats()
+    is_partial = "_partial" in request.query_params
+    text = environment().get_template(name).render(
+        layout="partial.html" if is_partial else "base.html",
+        root=root_of(request.scope),
+        page=page,
+        kinds=f"settings {kinds}",
+        given=request.query_params,
+        link=lambda **changes: query(request.query_params.multi_items(), changes),
+        instance=state.instance,
+        read_only=state.runtime.read_only,
+        values=switches_of(state),
+        stats=stats,
+        hit_rate=hit_rate(stats),
+        device_names=[device for device, _ in state.runtime.context.results_files()],
+        is_recorded=isinstance(state.runtime.context, RecordedContext),
+        **values,
+    )  # fmt: skip
+    tag = f'"{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"'
+    headers = {"ETag": tag, "Cache-Control": "no-store", "Vary": "Accept"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return HTMLResponse(text, headers=headers)

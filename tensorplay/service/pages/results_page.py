@@ -1,0 +1,70 @@
+"""The table of winners: filtered, sorted and paged by its address alone, in the parameters of the REST API."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+
+from tensorplay.service.pages.rendering import PageRoute, render
+from tensorplay.service.routes.results import _SORTS, MOST_ROWS, Wanted, model_of
+from tensorplay.service.state import Shared
+
+__all__ = ["COLUMNS", "Column", "router"]
+
+Column = Literal[
+    "dtype", "transposed", "m", "n", "k", "bias", "kernel", "time_ms", "first_choice_ms", "gain", "tflops", "device",
+    "origin",
+]  # fmt: skip
+COLUMNS: dict[Column, tuple[str, bool]] = {
+    "dtype": ("dtype", False),
+    "transposed": ("layout", False),
+    "m": ("m", True),
+    "n": ("n", True),
+    "k": ("k", True),
+    "bias": ("bias", False),
+    "time_ms": ("time", True),
+    "first_choice_ms": ("first choice", True),
+    "gain": ("gain", True),
+    "tflops": ("TFLOP/s", True),
+    "kernel": ("kernel", False),
+    "device": ("device", False),
+    "origin": ("origin", False),
+}
+"""The columns besides the signature: what their heads say, and whether they hold numbers."""
+
+_SORTABLE = frozenset({"dtype", "m", "n", "k", "kernel", "device", "origin", "time_ms"})
+_USUAL: tuple[Column, ...] = (
+    "dtype", "transposed", "m", "n", "k", "time_ms", "first_choice_ms", "gain", "tflops", "kernel", "origin",
+)  # fmt: skip
+
+router = APIRouter(route_class=PageRoute)
+
+
+@router.get("/results")
+async def show_results(
+    request: Request,
+    state: Shared,
+    wanted: Wanted,
+    sort: _SORTS = "op",
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
+    cursor: Annotated[str | None, Query(max_length=1024)] = None,
+    columns: Annotated[list[Column] | None, Query(max_length=len(COLUMNS))] = None,
+) -> Response:
+    """Return one page of the table."""
+    after = state.cursors.decode(sort, cursor) if cursor else None
+    index = state.runtime.index()
+    page = index.page(wanted, sort, limit, after)
+    return render(
+        request, state, "results.html", page="results", kinds="results",
+        rows=[model_of(state, row) for row in page.rows],
+        total=page.total,
+        known=len(index),
+        next=state.cursors.encode(sort, page.next) if page.next else None,
+        cursor=cursor,
+        sort=sort,
+        limit=limit,
+        wanted=wanted,
+        is_filtered=wanted.test() is not None,
+        columns={name: told for name, told in COLUMNS.items() if name in (columns or _USUAL)},
+        all_columns=COLUMNS,
+        sortable=_SORTABLE,
+    )  # fmt: skip

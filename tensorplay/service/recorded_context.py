@@ -1,0 +1,238 @@
+"""Recorded files as a context that nothing can be changed in, for a service without a process that multiplies."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from threading import Lock
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from tensorplay.database.csv_text import parse_results, parse_untuned
+from tensorplay.database.explanations import ExplanationLog, explanations_name
+from tensorplay.database.line_file import read_settled
+from tensorplay.database.record import Entry, Validator
+from tensorplay.database.validators import digest
+from tensorplay.errors import SettingError, TensorPlayError
+from tensorplay.gemm import GemmProblem, Signature
+from tensorplay.measure.report import SelectionReport
+from tensorplay.runtime.archive import Recorded
+from tensorplay.runtime.listeners import FILE, UNTUNED, Listeners
+from tensorplay.runtime.notice import logger
+from tensorplay.runtime.rejections import Rejection
+from tensorplay.runtime.resolution import Reason
+from tensorplay.runtime.settings import Origin, Settings, SettingState
+
+__all__ = ["RecordedContext"]
+
+_DEVICE = re.compile(r"_dev([^_]+)")
+_FOUND = (*(each.name for each in fields(SelectionReport)), "left_out", "clocks")
+_Stamp = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Content:
+    """What one file says, with its file of explanations; `stamp` tells one state of the two from another."""
+
+    stamp: _Stamp = ()
+    validators: Sequence[Validator] = ()
+    winners: Mapping[Signature, Entry] = field(default_factory=dict)
+    untuned: Sequence[Signature] = ()
+    explanations: Mapping[Signature, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def device(self) -> str:
+        """Return the device of its first line: a file is of one device, but for those that people put together."""
+        first = next(iter([*self.winners, *self.untuned]), None)
+        return "?" if first is None else _device_of(first)
+
+
+class RecordedContext:
+    """The winners and untuned signatures of files, read again by `refresh` where they changed.
+
+    Of a signature that is in several files, the file that is named last counts. Files of any build are shown, and
+    none is ever written. Safe in any number of threads.
+
+    Parameters
+    ----------
+    files : iterable of str
+        Results and untuned files, told apart by what they say. One that is not there yet is empty.
+    """
+
+    def __init__(self, files: Iterable[str]) -> None:
+        self.listeners = Listeners()
+        self._settings = Settings({})
+        self._lock = Lock()
+        self._contents = {str(Path(name).absolute()): _Content() for name in files}
+        self._revision = 0
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Read the files that changed, tell the listeners, and return whether there were any."""
+        changed = []
+        with self._lock:
+            for path, before in self._contents.items():
+                stamp = _stamp_of(path)
+                if stamp != before.stamp:
+                    self._contents[path] = _content_of(path, stamp)
+                    changed.append(path)
+            self._revision += bool(changed)
+        for path in changed:
+            self.listeners.tell(FILE, action="read", path=path)
+            self.listeners.tell(UNTUNED, path=path)
+        return bool(changed)
+
+    def recorded(self) -> list[Recorded]:
+        """Return every winner, with the origin `file`."""
+        return [Recorded(*entry, _device_of(entry.signature), "file") for entry in self._winners().values()]
+
+    def results_revision(self) -> int:
+        """Return a number that grows whenever a file changed."""
+        return self._revision
+
+    def results_files(self) -> list[tuple[str, str]]:
+        """Return (device, file) for each file."""
+        return [(content.device, path) for path, content in self._held()]
+
+    def validators_of(self, device: str) -> list[tuple[str, str]]:
+        """Return the validators that the device's files were written with."""
+        found = dict.fromkeys(
+            (name, value)
+            for _, content in self._held()
+            if content.device == device
+            for name, value in content.validators
+        )
+        return list(found)
+
+    def settings(self) -> list[SettingState]:
+        """Return every setting at its default: nothing runs here that they could act on."""
+        return self._settings.describe()
+
+    def change_setting(self, name: str, value: object, *, origin: Origin = "api") -> NoReturn:
+        """Raise `SettingError`."""
+        del value, origin
+        raise SettingError(f"{name} cannot be changed: recorded files are shown, and no process that multiplies")
+
+    def explain(self, op: str, params: str) -> dict[str, Any]:
+        """Return the winner of a signature, and what the file of explanations says of it."""
+        signature = Signature(op, params)
+        entry, found = None, None
+        for _, content in self._held():
+            if signature in content.winners:
+                entry, found = content.winners[signature], content.explanations.get(signature)
+        if found is not None and entry is not None and found.get("winner") not in {None, entry.kernel}:
+            # Written by hand since.
+            found = None
+        return {
+            "op": op,
+            "params": params,
+            "kernel": entry.kernel if entry else None,
+            "time_ms": entry.time_ms if entry else None,
+            "origin": "file" if entry else None,
+            "pinned": None,
+            "not_measured": None,
+            "background": None,
+            "rejections": [],
+            "calls": {},
+            **dict.fromkeys(_FOUND),
+            **(found or {}),
+        }
+
+    def stats(self) -> dict[str, int]:
+        """Return zeros: nothing is counted in a file."""
+        return {reason.value: 0 for reason in Reason} | {"waiting": 0, "measuring": 0}
+
+    def calls_of(self, op: str, params: str) -> dict[str, int]:
+        """Return no calls."""
+        del op, params
+        return {}
+
+    def get_rejections(self) -> list[Rejection]:
+        """Return none: what does not run is known only where it should."""
+        return []
+
+    def get_untuned(self) -> list[tuple[str, str]]:
+        """Return the signatures of untuned files that no results file has a winner of."""
+        winners = self._winners()
+        found = dict.fromkeys(each for _, content in self._held() for each in content.untuned if each not in winners)
+        return [(op, params) for op, params in found]
+
+    def write_file(self) -> bool:
+        """Return False: nothing is written."""
+        return False
+
+    def forget(self, op: str, params: str) -> NoReturn:
+        """Raise `TensorPlayError`."""
+        self._refuse(op, params)
+
+    def override(self, op: str, params: str, kernel: str) -> NoReturn:
+        """Raise `TensorPlayError`."""
+        del kernel
+        self._refuse(op, params)
+
+    def tune(self, problem: GemmProblem) -> NoReturn:
+        """Raise `TensorPlayError`."""
+        raise TensorPlayError(f"{problem} cannot be measured here; run `tensorplay tune` with the untuned file")
+
+    @staticmethod
+    def _refuse(op: str, params: str) -> NoReturn:
+        raise TensorPlayError(f"{op},{params} cannot be changed: recorded files are shown, and never written")
+
+    def _held(self) -> list[tuple[str, _Content]]:
+        with self._lock:
+            return list(self._contents.items())
+
+    def _winners(self) -> dict[Signature, Entry]:
+        return {signature: entry for _, content in self._held() for signature, entry in content.winners.items()}
+
+
+def _device_of(signature: Signature) -> str:
+    match = _DEVICE.search(signature.params)
+    return match[1] if match else "?"
+
+
+def _stamp_of(path: str) -> _Stamp:
+    stamps = []
+    for each in (path, explanations_name(path)):
+        try:
+            status = Path(each).stat()
+        except (OSError, ValueError):
+            stamps.append((0, 0, 0))
+        else:
+            stamps.append((status.st_ino, status.st_mtime_ns, status.st_size))
+    return tuple(stamps)
+
+
+def _content_of(path: str, stamp: _Stamp) -> _Content:
+    """Return what a file says; one that cannot be read is logged, and says nothing."""
+    try:
+        data, _ = read_settled(path)
+    except FileNotFoundError:
+        return _Content(stamp=stamp)
+    except (OSError, ValueError) as error:
+        logger.warning("%r cannot be read: %s", path, error)
+        return _Content(stamp=stamp)
+    results = parse_results(data)
+    if not (results.entries or results.validators):
+        return _Content(stamp=stamp, untuned=parse_untuned(data).signatures)
+    return _Content(
+        stamp=stamp,
+        validators=results.validators,
+        winners={entry.signature: entry for entry in results.entries},
+        explanations=_explanations_of(path, digest(results.validators)),
+    )
+
+
+def _explanations_of(path: str, build: str) -> Mapping[Signature, Mapping[str, Any]]:
+    try:
+        found = ExplanationLog(explanations_name(path)).read().explanations
+    except OSError as error:
+        logger.warning("how the winners of %r were chosen cannot be read: %s", path, error)
+        return {}
+    return MappingProxyType(
+        {
+            each.signature: {key: value for key, value in each.to_dict().items() if key != "build"}
+            for each in found
+            if each.build == build
+        }
+    )

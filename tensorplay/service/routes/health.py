@@ -1,0 +1,34 @@
+"""For those who watch processes: liveness, readiness, and numbers for Prometheus."""
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from tensorplay.service.metrics import RuntimeCollector
+from tensorplay.service.state import Shared
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/livez", operation_id="livez")
+async def livez() -> dict[str, str]:
+    """Return that the process answers; does no work."""
+    return {"status": "alive"}
+
+
+@router.get("/readyz", operation_id="readyz")
+async def readyz(state: Shared, response: Response) -> dict[str, str]:
+    """Return whether the service is ready: not while it stops."""
+    if state.hub.is_closed():
+        response.status_code = 503
+        return {"status": "stopping"}
+    return {"status": "ready"}
+
+
+@router.get("/metrics", operation_id="metrics", response_class=Response)
+async def metrics(state: Shared) -> Response:
+    """Return counts for Prometheus; never a shape as a label."""
+    registry = CollectorRegistry()
+    registry.register(RuntimeCollector(state))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,111 @@
+"""Switches, budgets and all other settings."""
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from tensorplay.errors import SettingError
+from tensorplay.runtime.settings import SettingState
+from tensorplay.service.problems import Problem
+from tensorplay.service.schemas import BudgetPatch, Listed, SettingModel, SettingPatch, SwitchPatch, Value
+from tensorplay.service.state import IfMatch, IfNoneMatch, Shared, State, check_match, etag
+
+__all__ = ["router"]
+
+SWITCHES = ("enabled", "tuning", "record_untuned")
+BUDGETS = ("max_tuning_duration_ms", "max_tuning_samples", "total_tuning_seconds", "workspace_mib")
+
+router = APIRouter(tags=["settings"])
+
+
+def model_of(state: State, setting: SettingState) -> SettingModel:
+    """Return a setting as clients see it."""
+    fields = {
+        name: getattr(setting, name) for name in ("name", "value", "default", "origin", "variable", "allowed", "help")
+    }
+    return SettingModel(**fields, locked=state.runtime.is_locked(setting.name))
+
+
+def _some(state: State, names: tuple[str, ...]) -> dict[str, SettingModel]:
+    return {each.name: model_of(state, each) for each in state.runtime.settings() if each.name in names}
+
+
+def _change(state: State, values: dict[str, Any], if_match: str | None) -> None:
+    state.check_writable()
+    check_match(state, "settings", if_match, required=False)
+    known = {setting.name for setting in state.runtime.settings()}
+    for name in values:
+        if name not in known:
+            raise Problem(404, "not-found", "there is no such setting; GET /settings lists them")
+        if state.runtime.is_locked(name):
+            raise Problem(409, "locked", f"{name} cannot be changed by a client: no path is taken from one")
+    for name, value in values.items():
+        try:
+            state.runtime.set(name, value)
+        except SettingError as error:
+            raise Problem(422, "not-allowed", str(error)) from None
+
+
+@router.get("/switches", operation_id="switches_read")
+async def read_switches(state: Shared, response: Response) -> dict[str, SettingModel]:
+    """Return the switches of feature, measuring and recording."""
+    response.headers["ETag"] = etag(state, "settings")
+    return _some(state, SWITCHES)
+
+
+@router.patch("/switches", operation_id="switches_change")
+async def change_switches(
+    state: Shared, patch: SwitchPatch, response: Response, if_match: IfMatch = None
+) -> dict[str, SettingModel]:
+    """Change the switches that are named; they act at once."""
+    _change(state, patch.model_dump(exclude_none=True), if_match)
+    response.headers["ETag"] = etag(state, "settings")
+    return _some(state, SWITCHES)
+
+
+@router.get("/budgets", operation_id="budgets_read")
+async def read_budgets(state: Shared, response: Response) -> dict[str, SettingModel]:
+    """Return the ceilings of measuring."""
+    response.headers["ETag"] = etag(state, "settings")
+    return _some(state, BUDGETS)
+
+
+@router.patch("/budgets", operation_id="budgets_change")
+async def change_budgets(
+    state: Shared, patch: BudgetPatch, response: Response, if_match: IfMatch = None
+) -> dict[str, SettingModel]:
+    """Change the budgets that are named; a measurement that runs keeps those that it began with."""
+    _change(state, patch.model_dump(exclude_none=True), if_match)
+    response.headers["ETag"] = etag(state, "settings")
+    return _some(state, BUDGETS)
+
+
+@router.get("/settings", operation_id="settings_list", response_model=Listed[SettingModel])
+async def list_settings(state: Shared, response: Response, if_none_match: IfNoneMatch = None) -> Any:
+    """Return every setting with its value and where that came from."""
+    tag = etag(state, "settings")
+    if if_none_match == tag:
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
+    items = [model_of(state, setting) for setting in state.runtime.settings()]
+    return {"items": items, "next": None, "total": len(items), "revision": state.runtime.revision("settings")}
+
+
+@router.patch("/settings", operation_id="settings_change")
+async def change_settings(
+    state: Shared, patch: SettingPatch, response: Response, if_match: IfMatch = None
+) -> dict[str, SettingModel]:
+    """Change settings by name; names of files are not taken."""
+    _change(state, patch.values, if_match)
+    response.headers["ETag"] = etag(state, "settings")
+    return _some(state, tuple(patch.values))
+
+
+@router.put("/settings/{name}", operation_id="settings_put")
+async def put_setting(
+    state: Shared, name: str, given: Value, response: Response, if_match: IfMatch = None
+) -> SettingModel:
+    """Change one setting; the same value changes nothing."""
+    _change(state, {name: given.value}, if_match)
+    response.headers["ETag"] = etag(state, "settings")
+    return _some(state, (name,))[name]

@@ -1,0 +1,64 @@
+"""A winner as lists show it: the parts of its signature that are filtered and sorted by."""
+
+import re
+from typing import NamedTuple
+
+from tensorplay.gemm.signature import OP_PREFIX
+from tensorplay.runtime.archive import Recorded
+from tensorplay.service.identity import result_id
+
+__all__ = ["Row", "row_of"]
+
+_PARAMS = re.compile(r"ta([NT])_m(\d+)_n(\d+)_k(\d+)_bias([01])_dev([^_]+)(.*)")
+
+
+class Row(NamedTuple):
+    """One winner; sizes are of the row-major (m, k) @ (k, n), the time is in milliseconds."""
+
+    id: str
+    op: str
+    params: str
+    kernel: str
+    time_ms: float
+    device: str
+    origin: str
+    dtype: str
+    transposed: bool
+    m: int
+    n: int
+    k: int
+    bias: bool
+    further: str
+
+    @property
+    def tflops(self) -> float | None:
+        """Return the rate in 10^12 operations a second; None for a time that was not measured or a stack."""
+        if not self.time_ms or "_batch" in self.further:
+            return None
+        factor = 8 if self.dtype.startswith("Complex") else 2
+        return factor * self.m * self.n * self.k / (self.time_ms * 1e9)
+
+
+def row_of(recorded: Recorded) -> Row:
+    """Return the row of a winner; its signature is one, since nothing else is recorded."""
+    op, params, kernel, time_ms, device, origin = recorded
+    match = _PARAMS.fullmatch(params)
+    if match is None:
+        return Row(result_id(op, params), *recorded, op.removeprefix(OP_PREFIX), False, 0, 0, 0, False, "")  # noqa: FBT003 - fields
+    ta, m, n, k, bias, _, further = match.groups()
+    return Row(
+        id=result_id(op, params),
+        op=op,
+        params=params,
+        kernel=kernel,
+        time_ms=time_ms,
+        device=device,
+        origin=origin,
+        dtype=op.removeprefix(OP_PREFIX),
+        transposed=ta == "T",
+        m=int(m),
+        n=int(n),
+        k=int(k),
+        bias=bias == "1",
+        further=further,
+    )

@@ -1,0 +1,250 @@
+"""What the REST API takes and gives, as its OpenAPI document describes it."""
+
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+__all__ = [
+    "BudgetPatch",
+    "Candidate",
+    "FileModel",
+    "InstanceModel",
+    "JobModel",
+    "JobRequest",
+    "Listed",
+    "LogEntry",
+    "Override",
+    "ProblemModel",
+    "RejectionModel",
+    "ResultDetail",
+    "ResultModel",
+    "SettingModel",
+    "SettingPatch",
+    "SignatureModel",
+    "SwitchPatch",
+    "UntunedModel",
+    "Value",
+]
+
+T = TypeVar("T")
+
+_OP, _PARAMS = "GemmTunableOp_Float32", "taN_m512_n1024_k256_bias0_dev0"
+_KERNEL = "lt_id7_tile12_stages3_splitk0_red0_swizzle0_custom0_inner1_cluster1"
+_TIME = "2026-11-30T12:00:00+00:00"
+
+
+class _Given(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ProblemModel(BaseModel):
+    """An error, as RFC 9457 has it."""
+
+    type: str = Field(examples=["urn:tensorplay:problem:not-found"])
+    title: str
+    status: int
+    detail: str
+
+
+class Listed(BaseModel, Generic[T]):
+    """A part of a list."""
+
+    items: list[T]
+    next: str | None = Field(None, description="Cursor of what follows; null at the end.")
+    total: int = Field(description="How many there are in all.")
+    revision: int = Field(description="Grows whenever the list changes.")
+
+
+class InstanceModel(BaseModel):
+    """The process that answers."""
+
+    id: str
+    pid: int
+    user: str
+    host: str
+    command: str
+    rank: int | None
+    local_rank: int | None
+    world_size: int | None
+    version: str
+    python: str
+    started_at: str = Field(examples=[_TIME])
+    read_only: bool
+
+
+class SettingModel(BaseModel):
+    """One setting as it stands."""
+
+    name: str = Field(examples=["max_tuning_duration_ms"])
+    value: Any
+    default: Any
+    origin: Literal["default", "environment", "api", "rest"]
+    locked: bool = Field(description="Whether a client cannot change it.")
+    variable: str = Field(examples=["TP_TUNABLEOP_MAX_TUNING_DURATION_MS"])
+    allowed: str
+    help: str
+
+
+class Value(_Given):
+    """A new value."""
+
+    value: Any = Field(examples=[True])
+
+
+class SwitchPatch(_Given):
+    """Switches to change; those that are left out stay."""
+
+    enabled: StrictBool | None = None
+    tuning: StrictBool | None = None
+    record_untuned: StrictBool | None = None
+
+
+Whole = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
+
+
+class BudgetPatch(_Given):
+    """Budgets to change; those that are left out stay, and zero is no limit."""
+
+    max_tuning_duration_ms: Whole | None = None
+    max_tuning_samples: Whole | None = None
+    total_tuning_seconds: Annotated[float, Field(ge=0, le=2**31 - 1)] | None = None
+    workspace_mib: Annotated[int, Field(ge=0, le=2**20, strict=True)] | None = None
+
+
+class SettingPatch(_Given):
+    """Settings to change, by name."""
+
+    values: dict[str, Any] = Field(examples=[{"min_gain": 0.02}])
+
+
+class SignatureModel(_Given):
+    """The op and params of a product."""
+
+    op: str = Field(examples=[_OP], max_length=200)
+    params: str = Field(examples=[_PARAMS], max_length=400)
+
+
+class ResultModel(BaseModel):
+    """One winner; the time is in milliseconds, sizes are of (m, k) @ (k, n)."""
+
+    id: str = Field(examples=["0123456789abcdef"])
+    shape_id: str
+    op: str = Field(examples=[_OP])
+    params: str = Field(examples=[_PARAMS])
+    kernel: str = Field(examples=[_KERNEL])
+    time_ms: float
+    first_choice_ms: float | None = Field(description="Of the library's first choice; null when it is not known.")
+    gain: float | None = Field(description="How many times faster than the first choice.")
+    tflops: float | None
+    device: str
+    origin: str
+    dtype: str
+    transposed: bool
+    bias: bool
+    m: int
+    n: int
+    k: int
+
+
+class Candidate(BaseModel):
+    """What was measured of one candidate; times in milliseconds."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kernel: str
+    samples: int
+    median_ms: float | None
+    quartile_low_ms: float | None
+    quartile_high_ms: float | None
+    screened_ms: float | None
+    dropped: str | None
+
+
+class ResultDetail(ResultModel):
+    """One winner with everything that is known of how it was chosen."""
+
+    verdict: str | None
+    confirmation: dict[str, Any] | None
+    candidates: list[Candidate] | None
+    pinned: str | None
+    calls: dict[str, int]
+
+
+class Override(_Given):
+    """A kernel of the client's choice, or `Default`."""
+
+    kernel: str = Field(examples=[_KERNEL], max_length=400)
+
+
+class RejectionModel(BaseModel):
+    """A recorded winner that did not run."""
+
+    id: str
+    op: str
+    params: str
+    kernel: str
+    reason: str
+    healed: str | None
+
+
+class UntunedModel(BaseModel):
+    """A signature that ran without a winner."""
+
+    id: str
+    op: str
+    params: str
+    calls: int
+
+
+class JobSource(_Given):
+    """What a job tunes: exactly one of these."""
+
+    untuned: StrictBool | None = None
+    signatures: list[SignatureModel] | None = Field(None, max_length=10_000)
+
+
+class JobRequest(_Given):
+    """A job to start."""
+
+    kind: Literal["tune"] = "tune"
+    source: JobSource
+
+
+class Failure(BaseModel):
+    """A signature that could not be measured."""
+
+    op: str
+    params: str
+    reason: str
+
+
+class JobModel(BaseModel):
+    """A job as it stands."""
+
+    id: str
+    state: Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
+    done: int
+    total: int
+    current: str | None
+    elapsed_s: float
+    eta_s: float | None
+    failures: list[Failure]
+    created_at: str
+
+
+class FileModel(BaseModel):
+    """A results file, by its name alone."""
+
+    name: str
+    device: str
+    size: int | None
+    modified: str | None
+
+
+class LogEntry(BaseModel):
+    """One event of the runtime."""
+
+    number: int
+    time: str
+    kind: str
+    detail: dict[str, str]

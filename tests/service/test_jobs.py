@@ -1,0 +1,93 @@
+"""Tuning jobs over REST."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from tensorplay.runtime.context import TuningContext
+from tensorplay.testing import ScriptedBackend
+
+OP = "GemmTunableOp_Float32"
+Run = Callable[[int], str]
+
+
+def source(*sizes: int) -> dict[str, Any]:
+    return {"source": {"signatures": [{"op": OP, "params": f"taN_m{m}_n3_k5_bias0_dev0"} for m in sizes]}}
+
+
+def test_untuned_signatures_are_tuned_on_demand_even_with_tuning_off(
+    client: httpx.Client, context: TuningContext, run: Run
+) -> None:
+    context.tuning_disable()
+    params = {run(m) for m in (4, 8)}
+    assert {each["params"] for each in client.get("untuned").json()["items"]} == params
+    started = client.post("jobs", json={"source": {"untuned": True}})
+    assert started.status_code == 202
+    assert started.headers["location"] == f"jobs/{started.json()['id']}"
+    job = client.get(f"jobs/{started.json()['id']}", params={"wait": 10}).json()
+    assert (job["state"], job["done"], job["total"], job["failures"]) == ("succeeded", 2, 2, [])
+    assert {row[1] for row in context.get_results()} == params
+    assert client.get("jobs").json()["total"] == 1
+    assert client.delete(f"jobs/{job['id']}").status_code == 204
+
+
+def test_the_same_key_starts_no_second_job(client: httpx.Client) -> None:
+    headers = {"Idempotency-Key": "mine"}
+    first, again = (client.post("jobs", json=source(4), headers=headers).json()["id"] for _ in range(2))
+    assert first == again
+    assert client.post("jobs", json=source(8), headers=headers).status_code == 422
+
+
+def test_one_job_runs_at_a_time_and_can_be_cancelled(
+    client: httpx.Client, backend: ScriptedBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = backend.open_trial
+
+    def slowly(*arguments: Any, **options: Any) -> Any:
+        time.sleep(0.2)
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(backend, "open_trial", slowly)
+    job = client.post("jobs", json=source(*range(10, 40))).json()["id"]
+    refused = client.post("jobs", json=source(4))
+    assert (refused.status_code, refused.json()["job"]) == (409, job)
+    assert client.delete(f"jobs/{job}").status_code == 409
+    assert client.post(f"jobs/{job}/cancel").status_code == 202
+    ended = client.get(f"jobs/{job}", params={"wait": 10}).json()
+    assert ended["state"] == "cancelled"
+    assert ended["done"] < 30
+    assert client.post(f"jobs/{job}/cancel").status_code == 200
+
+
+def test_what_cannot_be_measured_is_said_with_its_reason(client: httpx.Client, backend: ScriptedBackend) -> None:
+    backend.trial_error = MemoryError("no room")
+    job = client.post("jobs", json=source(4)).json()["id"]
+    ended = client.get(f"jobs/{job}", params={"wait": 10}).json()
+    assert ended["state"] == "failed"
+    assert "no room" in ended["failures"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"source": {}},
+        {"source": {"untuned": True, "signatures": []}},
+        {"source": {"untuned": False}},
+        {"source": {"signatures": [{"op": "x", "params": "y"}]}},
+        {"source": {"signatures": []}},
+        {"source": {"file": "/etc/passwd"}},
+        {"kind": "other", "source": {"untuned": True}},
+    ],
+)
+def test_a_job_that_is_none_is_not_started(client: httpx.Client, body: dict[str, Any]) -> None:
+    assert client.post("jobs", json=body).status_code == 422
+    assert client.get("jobs").json()["total"] == 0
+
+
+def test_a_job_that_is_not_there_is_not_found(client: httpx.Client) -> None:
+    for answer in (client.get("jobs/x"), client.post("jobs/x/cancel"), client.delete("jobs/x")):
+        assert answer.status_code == 404

@@ -1,0 +1,79 @@
+"""The list of winners by itself: every page of every sorting holds what it should."""
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorplay.runtime.archive import Recorded
+from tensorplay.service.export import as_csv, safe_cell
+from tensorplay.service.listing import SORT_KEYS, Filter, ResultsIndex
+
+if TYPE_CHECKING:
+    from tensorplay.service.row import Row
+
+RECORDED = st.builds(
+    lambda op, m, k, ta, ms, device: Recorded(
+        f"GemmTunableOp_{op}", f"ta{ta}_m{m}_n3_k{k}_bias0_dev{device}", "Default", ms, device, "file"
+    ),
+    st.sampled_from(["Float32", "Float64"]),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.sampled_from("NT"),
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.sampled_from(["0", "1", "cpu"]),
+)
+
+
+@given(
+    st.lists(RECORDED, unique_by=lambda each: each[:2], max_size=30),
+    st.sampled_from(SORT_KEYS),
+    st.booleans(),
+    st.integers(1, 7),
+)
+def test_pages_hold_every_row_once_in_order(recorded: list[Recorded], key: str, down: bool, limit: int) -> None:
+    index = ResultsIndex(1, recorded)
+    sort, after = f"{'-' if down else ''}{key}", None
+    seen: list[Row] = []
+    while True:
+        page = index.page(Filter(), sort, limit, after)
+        assert page.total == len(recorded)
+        seen += page.rows
+        after = page.next
+        if after is None:
+            break
+        assert len(page.rows) == limit
+    values = [(getattr(row, key), row.id) for row in seen]
+    assert values == sorted(values, reverse=down)
+    assert {(row.op, row.params) for row in seen} == {each[:2] for each in recorded}
+
+
+@given(
+    st.lists(RECORDED, unique_by=lambda each: each[:2], max_size=30),
+    st.integers(0, 9),
+    st.booleans(),
+    st.text("m_59T", max_size=3),
+)
+def test_a_filter_leaves_what_it_names(recorded: list[Recorded], least: int, transposed: bool, q: str) -> None:
+    wanted = Filter(m_min=least, transposed=transposed, q=q)
+    found = ResultsIndex(1, recorded).page(wanted, "m", 500, None)
+    expected = {
+        each.params
+        for each in recorded
+        if int(each.params.split("_m")[1].split("_")[0]) >= least
+        and each.params.startswith("taT") == transposed
+        and q.lower() in ",".join(each[:3]).lower()
+    }
+    assert {row.params for row in found.rows} == expected
+    assert found.total == len(found.rows)
+
+
+@given(st.text(max_size=12))
+def test_no_cell_of_an_export_starts_like_a_formula(text: str) -> None:
+    assert not str(safe_cell(text)).startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert str(safe_cell(text)).endswith(text)
+
+
+def test_a_hostile_kernel_name_is_a_text_in_the_export() -> None:
+    recorded = Recorded("GemmTunableOp_Float32", "taN_m1_n1_k1_bias0_dev0", '=cmd|"/c calc"!A0', 1.0, "0", "file")
+    assert "'=cmd" in "".join(as_csv(ResultsIndex(1, [recorded]).rows(Filter())))

@@ -1,0 +1,69 @@
+"""Switches, budgets and settings over REST."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tensorplay.runtime.context import TuningContext
+
+
+def test_a_switch_acts_at_once_and_its_origin_is_rest(client: httpx.Client, context: TuningContext) -> None:
+    before = client.get("switches")
+    assert before.json()["tuning"]["value"] is True
+    assert before.json()["enabled"]["origin"] == "environment"
+    changed = client.patch("switches", json={"tuning": False})
+    assert changed.status_code == 200
+    assert (changed.json()["tuning"]["value"], changed.json()["tuning"]["origin"]) == (False, "rest")
+    assert not context.tuning_is_enabled()
+    assert changed.headers["etag"] != before.headers["etag"]
+
+
+def test_a_change_in_python_is_seen_over_rest(client: httpx.Client, context: TuningContext) -> None:
+    tag = client.get("settings").headers["etag"]
+    assert client.get("settings", headers={"If-None-Match": tag}).status_code == 304
+    context.set_max_tuning_samples(7)
+    seen = client.get("settings", headers={"If-None-Match": tag})
+    assert {each["name"]: each["value"] for each in seen.json()["items"]}["max_tuning_samples"] == 7
+    assert client.get("budgets").json()["max_tuning_samples"]["value"] == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("switches", {"tuning": "yes"}),
+        ("switches", {"unknown": True}),
+        ("budgets", {"max_tuning_samples": -1}),
+        ("budgets", {"max_tuning_samples": 1.5}),
+        ("budgets", {"total_tuning_seconds": "nan"}),
+        ("settings", {"values": {"min_gain": -1}}),
+        ("settings", {"values": {"candidates": "<script>"}}),
+        ("settings", {}),
+    ],
+)
+def test_a_value_that_is_not_allowed_changes_nothing(client: httpx.Client, path: str, body: dict[str, Any]) -> None:
+    before = client.get("settings").json()
+    answer = client.patch(path, json=body)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert client.get("settings").json() == before
+
+
+@pytest.mark.parametrize("name", ["filename", "untuned_filename", "verbose_filename"])
+def test_no_path_is_taken_from_a_client(client: httpx.Client, name: str) -> None:
+    answer = client.put(f"settings/{name}", json={"value": "/etc/passwd"})
+    assert answer.status_code == 409
+    assert answer.json()["type"] == "urn:tensorplay:problem:locked"
+    listed = {each["name"]: each for each in client.get("settings").json()["items"]}
+    assert listed[name]["locked"]
+
+
+def test_a_change_that_is_based_on_an_older_state_is_refused(client: httpx.Client, context: TuningContext) -> None:
+    tag = client.get("switches").headers["etag"]
+    context.set_max_tuning_samples(9)
+    assert client.patch("switches", json={"tuning": False}, headers={"If-Match": tag}).status_code == 412
+    assert context.tuning_is_enabled()
+
+
+def test_a_setting_that_is_not_there_is_not_found(client: httpx.Client) -> None:
+    assert client.put("settings/nothing", json={"value": 1}).status_code == 404

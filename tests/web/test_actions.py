@@ -1,0 +1,105 @@
+"""What a person does on the pages: the token once, then switches, jobs, winners and settings."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tensorplay.runtime.context import TuningContext
+from tensorplay.service import Service
+from tensorplay.testing import scripted_kernel
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Open = Callable[..., "Page"]
+
+
+def _signed_in(open_page: Open, service: Service, path: str) -> "Page":
+    page = open_page()
+    assert page.evaluate(
+        "token => fetch('login', {method: 'POST', headers: {'X-TensorPlay-Token': token}}).then(each => each.status)",
+        service.token,
+    ) == 204  # fmt: skip
+    page.goto(service.url + path)
+    page.wait_for_selector("#live-state[data-state=live]")
+    return page
+
+
+def test_the_token_is_asked_for_once(browser: object, service: Service, context: TuningContext, seeded: None) -> None:
+    from playwright.sync_api import Browser
+
+    assert isinstance(browser, Browser)
+    page = browser.new_page()
+    page.goto(service.url)
+    page.click("[role=switch][aria-labelledby=s-tuning]")
+    page.fill("#token", "wrong")
+    page.click("#token-dialog button.primary")
+    page.wait_for_selector("text=This is not the token")
+    page.fill("#token", service.token)
+    page.click("#token-dialog button.primary")
+    page.wait_for_selector("[role=switch][aria-labelledby=s-tuning][aria-checked=true]")
+    assert context.settings()[1].value is True
+    page.click("[role=switch][aria-labelledby=s-tuning]")
+    page.wait_for_selector("[role=switch][aria-labelledby=s-tuning][aria-checked=false]")
+    assert page.evaluate("document.cookie") == ""
+    page.context.close()
+
+
+def test_the_chosen_signatures_are_tuned(
+    open_page: Open, service: Service, context: TuningContext, seeded: None
+) -> None:
+    page = _signed_in(open_page, service, "untuned")
+    page.check("[data-params^=taN_m5_]")
+    page.click("text=Tune the chosen")
+    page.wait_for_url("**/jobs")
+    page.wait_for_selector(".job >> text=succeeded")
+    assert "1 of 1" in page.inner_text(".job h2")
+    assert "taN_m5_n4096_k1024_bias0_dev0" in {params for _, params, *_ in context.get_results()}
+    page.goto(service.url + "untuned")
+    assert page.locator("[name=pick]").count() == 1
+    page.goto(service.url + "jobs")
+    page.click("text=Remove from the list")
+    page.wait_for_selector("text=No job has run")
+
+
+def test_a_winner_is_overridden_and_forgotten(
+    open_page: Open, service: Service, context: TuningContext, first_result: str
+) -> None:
+    page = _signed_in(open_page, service, first_result)
+    page.fill("[name=kernel]", scripted_kernel(3))
+    page.click("[data-form] button")
+    page.wait_for_selector(".facts >> text=override")
+    before = len(context.get_results())
+    page.click("text=Forget this winner")
+    page.click("#sure-dialog button.primary")
+    page.wait_for_url("**/results")
+    assert len(context.get_results()) == before - 1
+
+
+def test_a_setting_is_set_and_a_wrong_value_says_why(open_page: Open, service: Service, context: TuningContext) -> None:
+    page = _signed_in(open_page, service, "settings")
+    page.fill("#set-min_gain input", "0.25")
+    page.click("#set-min_gain button")
+    page.wait_for_selector("#set-min_gain .origin >> text=rest")
+    assert {each.name: each.value for each in context.settings()}["min_gain"] == 0.25
+
+
+def test_a_setting_that_is_refused_says_why(browser: object, service: Service) -> None:
+    from playwright.sync_api import Browser
+
+    assert isinstance(browser, Browser)
+    page = browser.new_page()
+    page.goto(service.url)
+    page.evaluate("token => fetch('login', {method: 'POST', headers: {'X-TensorPlay-Token': token}})", service.token)
+    page.goto(service.url + "settings")
+    page.fill("#set-sources input", "No such name!")
+    page.click("#set-sources button")
+    page.wait_for_selector("#toasts .bad >> text=names with commas between")
+    page.context.close()
+
+
+def test_the_printed_code_signs_in(open_page: Open, service: Service) -> None:
+    code = service._app.state.tensorplay_login.renew()
+    page = open_page(f"login?code={code}")
+    page.wait_for_url(service.url)
+    page.click("[role=switch][aria-labelledby=s-record_untuned]")
+    page.wait_for_selector("[role=switch][aria-labelledby=s-record_untuned][aria-checked=true]")

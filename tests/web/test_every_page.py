@@ -1,0 +1,61 @@
+"""Every page in a browser: nothing fails, nothing leaves the host, everyone can read it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tensorplay.service import Service
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+PAGES = ("", "results", "result", "untuned", "rejections", "jobs", "settings", "events", "devices")
+Open = Callable[..., "Page"]
+
+
+def _path(name: str, first_result: str) -> str:
+    return first_result if name == "result" else name
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_is_drawn_and_accessible(
+    open_page: Open, service: Service, first_result: str, axe: str, scheme: str, tmp_path: Path
+) -> None:
+    folder = IMAGES if os.environ.get("TENSORPLAY_SCREENSHOTS") else tmp_path
+    page = open_page(color_scheme=scheme, viewport={"width": 1280, "height": 860}, bypass_csp=True)
+    for name in PAGES:
+        page.goto(service.url + _path(name, first_result))
+        page.wait_for_selector("#live-state[data-state=live]")
+        if not name:
+            page.wait_for_selector("#calls-chart canvas")
+        page.screenshot(path=folder / f"dashboard-{name or 'overview'}-{scheme}.png")
+        page.evaluate(axe)
+        found: dict[str, Any] = page.evaluate("axe.run({resultTypes: ['violations']})")
+        told = [(each["id"], [node["html"][:200] for node in each["nodes"]][:3]) for each in found["violations"]]
+        assert not told, (name, scheme)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_a_telephone(open_page: Open, first_result: str, name: str) -> None:
+    page = open_page(_path(name, first_result), viewport={"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_reads_without_javascript(open_page: Open, first_result: str, name: str) -> None:
+    page = open_page(_path(name, first_result), java_script_enabled=False)
+    assert page.locator("h1").is_visible()
+    assert page.locator("button:visible").all_inner_texts() in ([], ["Filter"])
+    assert page.locator("noscript p").is_visible()
+
+
+def test_the_filter_works_without_javascript(open_page: Open, first_result: str) -> None:
+    page = open_page("results", java_script_enabled=False)
+    page.fill("#filter", "m128")
+    page.click("form.filters button")
+    assert page.locator("table.rows tbody tr").count() == 1
+    assert "q=m128" in page.url

@@ -1,0 +1,116 @@
+// Changes: each goes to the REST API as JSON, with the token in a cookie that no script can read.
+"use strict";
+(() => {
+  const root = document.documentElement.dataset.root;
+  const toasts = document.getElementById("toasts");
+  const tokenDialog = document.getElementById("token-dialog");
+  const tokenField = document.getElementById("token");
+  const sureDialog = document.getElementById("sure-dialog");
+
+  const toast = (text, isBad = false) => {
+    const each = document.createElement("p");
+    each.textContent = text;
+    if (isBad) each.className = "bad";
+    toasts.append(each);
+    setTimeout(() => each.remove(), isBad ? 9000 : 4000);
+  };
+  const asked = (dialog) => new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "ok"), { once: true });
+    dialog.returnValue = "";
+    dialog.showModal();
+  });
+  const isSure = (text) => { document.getElementById("sure-text").textContent = text; return asked(sureDialog); };
+
+  const signIn = async () => {
+    const wrong = document.getElementById("token-wrong");
+    wrong.textContent = "";
+    while (await asked(tokenDialog)) {
+      const token = tokenField.value.trim();
+      tokenField.value = "";
+      // Another character than these would not be a header.
+      if (/^[\x21-\x7e]+$/.test(token)) {
+        const answer = await fetch(`${root}login`, { method: "POST", headers: { "X-TensorPlay-Token": token } });
+        if (answer.ok) return true;
+        wrong.textContent = answer.status === 429 ? "Too many wrong tokens; wait a minute." : "This is not the token of this process.";
+      } else wrong.textContent = "A token has no such characters.";
+    }
+    return false;
+  };
+  const detailOf = async (answer) => {
+    try {
+      const problem = await answer.json();
+      const places = (problem.errors ?? []).map((each) => `${each.loc.join(".")}: ${each.msg}`);
+      return [problem.detail, ...places].join("; ");
+    } catch { return `The service answered ${answer.status}.`; }
+  };
+  const send = async (method, url, body, match) => {
+    const headers = { Accept: "application/json" };
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    if (match) headers["If-Match"] = match;
+    for (;;) {
+      let answer;
+      try {
+        answer = await fetch(url, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+      } catch {
+        toast("The service does not answer; its process may have ended.", true);
+        return false;
+      }
+      if (answer.status === 401 && await signIn()) continue;
+      if (!answer.ok) {
+        if (answer.status !== 401) toast(await detailOf(answer), true);
+        return false;
+      }
+      return true;
+    }
+  };
+  const act = async (element, method, body) => {
+    const { url, match, sure, go } = element.dataset;
+    if (sure && !await isSure(sure)) return;
+    element.setAttribute("aria-busy", "true");
+    const isDone = await send(method, url, body, match);
+    element.removeAttribute("aria-busy");
+    if (!isDone) { TensorPlay.refresh(); return; }
+    if (go) { location.href = go; return; }
+    toast("Done.");
+    TensorPlay.refresh();
+  };
+
+  const valueOf = (kind, text) => {
+    if (kind === "boolean") return text === "true";
+    if (kind === "integer" || kind === "number") return text === "" ? null : Number(text);
+    if (kind === "names") return text.split(",").map((each) => each.trim()).filter(Boolean);
+    return text;
+  };
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-send]");
+    if (button) act(button, button.dataset.send, button.dataset.body ? JSON.parse(button.dataset.body) : undefined);
+    const copy = event.target.closest("[data-copy]");
+    if (copy) {
+      const rows = [...document.querySelectorAll(`${copy.dataset.copy} tr`)];
+      const text = rows.map((row) => [...row.cells].map((cell) => cell.innerText.trim()).join("\t")).join("\n");
+      navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser does not allow it.", true));
+    }
+  });
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.dataset.form) {
+      event.preventDefault();
+      const { name, value } = form.querySelector("[name]");
+      act(form, form.dataset.form, { [name]: valueOf(form.dataset.kind, value) });
+    } else if ("tune" in form.dataset) {
+      event.preventDefault();
+      const chosen = [...form.querySelectorAll("[name=pick]:checked")].map(({ dataset: { op, params } }) => ({ op, params }));
+      if (chosen.length) act(form, "POST", { kind: "tune", source: { signatures: chosen } });
+      else toast("Choose at least one signature.", true);
+    } else if (form.method === "get") {
+      // What was left empty need not be in the address.
+      for (const each of form.querySelectorAll("[name]")) if (each.value === "") each.disabled = true;
+      setTimeout(() => { for (const each of form.querySelectorAll("[name]:disabled")) each.disabled = false; });
+    }
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.id === "pick-all") {
+      for (const each of document.querySelectorAll("[name=pick]")) each.checked = event.target.checked;
+    }
+  });
+})();

@@ -1,0 +1,46 @@
+// Draws the calls a second of the last two minutes on the overview, from the counts that each refresh brings.
+"use strict";
+(() => {
+  const names = ["replayed", "first_choice", "selected_in_process", "fallback"];
+  const labels = ["recorded winner", "first choice", "in process", "after a failure"];
+  const most = 60;
+  const data = [[], [], [], [], []];
+  let before = null;
+  let plot = null;
+
+  const color = (place) => getComputedStyle(document.documentElement).getPropertyValue(`--series-${place + 1}`).trim();
+  const read = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const draw = () => {
+    const place = document.getElementById("calls-chart");
+    if (!place || !window.uPlot || data[0].length < 2) return;
+    if (plot && plot.root.parentNode === place) { plot.setData(data); return; }
+    const axis = { stroke: read("--quiet-seen"), grid: { stroke: read("--line-seen"), width: 1 }, ticks: { show: false } };
+    plot = new uPlot({
+      width: place.clientWidth || 320,
+      height: 150,
+      legend: { show: false },
+      cursor: { show: false },
+      scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+      axes: [{ ...axis, space: 60 }, { ...axis, size: 44 }],
+      series: [{}, ...names.map((_, each) => ({ label: labels[each], stroke: color(each), width: 2, points: { show: false } }))],
+    }, data, place);
+  };
+  TensorPlay.sample = () => {
+    const pulse = document.getElementById("pulse");
+    if (!pulse) return;
+    const now = Date.now() / 1000;
+    const counts = JSON.parse(pulse.dataset.stats);
+    if (before && now - before.now > 0.2) {
+      data[0].push(now);
+      names.forEach((name, each) => data[each + 1].push(Math.max(0, counts[name] - before.counts[name]) / (now - before.now)));
+      if (data[0].length > most) for (const each of data) each.shift();
+      draw();
+    }
+    before = { now, counts };
+  };
+  const anew = () => { plot?.destroy(); plot = null; draw(); };
+  document.addEventListener("tensorplay:theme", anew);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", anew);
+  addEventListener("resize", anew);
+  TensorPlay.sample();
+})();
