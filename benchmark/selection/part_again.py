@@ -1,0 +1,71 @@
+"""Fresh tuning processes: whether each finds the same winner, or one within 1 %."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from harness.prepared import PreparedProcess
+
+from selection import processes
+from selection.setting import Setting, shapes_by_name
+
+__all__ = ["DEFAULT", "items", "measured", "slowest_over_fastest"]
+
+DEFAULT = slice(None, None, 5)
+"""Every fifth shape: 12 of 57."""
+
+_BREADTH = "search"
+# Shapes of one round of processes: so much is lost to a time limit at most.
+_BATCH = 6
+_TIMEOUT = 590.0
+
+
+def items(setting: Setting) -> list[str]:
+    """Return the names of all shapes."""
+    return list(shapes_by_name(setting.shapes))
+
+
+def measured(setting: Setting, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield one row a shape; the processes have the device one after another."""
+    named = shapes_by_name(setting.shapes)
+    for start in range(0, len(wanted), _BATCH):
+        batch = wanted[start : start + _BATCH]
+        shapes = [list(named[item]) for item in batch]
+        found, times = _tuned_and_compared(shapes, setting)
+        for place, item in enumerate(batch):
+            kernels = [each[place]["kernel"] for each in found]
+            yield {
+                "item": item,
+                "candidates": _BREADTH,
+                "search_seconds": setting.search_seconds,
+                "kernels": kernels,
+                "different": len(set(kernels)),
+                "us": [times[place][kernel] for kernel in kernels],
+                "slowest_over_fastest": slowest_over_fastest(times[place]),
+                "seconds": max(each[place]["seconds"] for each in found),
+            }
+
+
+def slowest_over_fastest(times: dict[str, float]) -> float:
+    """Return how many times as long the slowest of the winners takes; 1 where there is one only."""
+    return max(times.values()) / min(times.values())
+
+
+def _tuned_and_compared(
+    shapes: list[list[Any]], setting: Setting
+) -> tuple[list[list[dict[str, Any]]], list[dict[str, float]]]:
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        # All import at once, beside whoever has the device.
+        tuning = [
+            stack.enter_context(PreparedProcess(processes.tune, directory=folder)) for _ in range(setting.repeats)
+        ]
+        comparing = stack.enter_context(PreparedProcess(processes.compare, directory=folder))
+        for process in (*tuning, comparing):
+            process.wait_until_ready()
+        wish = {"shapes": shapes, "breadth": _BREADTH, "search_seconds": setting.search_seconds}
+        found = [process.call(timeout=_TIMEOUT, **wish) for process in tuning]
+        kernels = [[each[place]["kernel"] for each in found] for place in range(len(shapes))]
+        times = comparing.call(timeout=_TIMEOUT, shapes=shapes, kernels=kernels, rounds=2 * setting.rounds)
+    return found, times
