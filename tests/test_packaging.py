@@ -111,6 +111,6 @@ def test_a_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     (path,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     facts = HeaderParser().parsestr(wheel.read(path).decode())
     assert facts["Version"] == tensorplay.__version__
-    assert facts["License-Expression"] == "MIT"
+    assert facts["License-Expression"] == "MIT AND 0BSD"
     assert facts["Requires-Python"] == ">=3.11"
     assert any(name.endswith("/licenses/LICENSE") for name in wheel.namelist())

@@ -11,7 +11,10 @@ PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md")]
 )
 
-_FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+# What needs a GPU says so in the line before, and is run by tests/gpu/test_examples.py.
+_FENCE = re.compile(
+    r"^(?P<needs><!-- needs: \w+ -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 
 
 def _blocks(page: Path, language: str) -> list[tuple[int, str]]:
@@ -19,7 +22,7 @@ def _blocks(page: Path, language: str) -> list[tuple[int, str]]:
     return [
         (text.count("\n", 0, match.start("text")), match["text"])
         for match in _FENCE.finditer(text)
-        if match["language"] == language
+        if match["language"] == language and match["needs"] is None
     ]
 
 

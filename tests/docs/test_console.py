@@ -70,7 +70,7 @@ def test_every_command_of_tensorplay_is_accepted_and_those_that_only_look_are_ru
 ) -> None:
     monkeypatch.chdir(project)
     for arguments, environ, output in _commands(console_page, blocks, "tensorplay"):
-        if not arguments[0].startswith("-") and _parse(arguments) in {"bench", "tune"}:
+        if not arguments[0].startswith("-") and _parse(arguments) in {"bench", "ctl", "serve", "tune"}:
             continue
         result = CliRunner().invoke(main, arguments, env=environ)
         assert result.exit_code == 0, (arguments, result.output)

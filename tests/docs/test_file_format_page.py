@@ -2,7 +2,11 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import fields
 
+from tensorplay.backends.cublaslt.backend import CublasLtBackend
+from tensorplay.backends.cublaslt.skinny.configuration import Configuration
+from tensorplay.backends.cublaslt.source import further_sources
 from tensorplay.backends.host import kernels
 from tensorplay.backends.host.backend import HostBackend
 from tensorplay.database.csv_text import FORMAT_VALIDATOR
@@ -39,6 +43,13 @@ def test_every_data_type_is_named(docs: Docs, names: Names) -> None:
 def test_the_attributes_of_a_cublaslt_kernel_are_named(docs: Docs) -> None:
     template = str(LtKernelId(*range(1, 10)))
     assert re.sub(r"\d", "{}", template) in docs("file_format.md")
+
+
+def test_the_kernels_of_the_further_sources_of_a_gpu_are_named(docs: Docs, names: Names) -> None:
+    attributes = (field.name for field in fields(Configuration))
+    kernels_named = {names(line)[0] for line in docs("file_format.md").splitlines() if line.startswith("- `")}
+    assert {"cublas", "skinny_" + "_".join(f"{name}{{}}" for name in attributes)} <= kernels_named
+    assert {*further_sources(), "cublaslt"} == set(CublasLtBackend.sources)
 
 
 def test_every_option_of_the_host_has_a_row(docs: Docs, rows: Rows, names: Names) -> None:

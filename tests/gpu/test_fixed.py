@@ -1,4 +1,4 @@
-"""Fixed dispatch: kernels of our own, classic cuBLAS, groups, threads, and what a device is."""
+"""Fixed dispatch: kernels of our own, classic cuBLAS, threads, and what a device is."""
 
 import threading
 from dataclasses import replace
@@ -10,8 +10,7 @@ import pytest
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.backends.cublaslt.classic import classic_plan
 from tensorplay.backends.cublaslt.gemv import gemv_plan
-from tensorplay.backends.cublaslt.grouped import run_group
-from tensorplay.errors import OperandError, ShapeError
+from tensorplay.errors import OperandError
 from tensorplay.gemm import GemmProblem, dtype_of_name
 from tensorplay.gemm.problem import ACTIVATIONS
 
@@ -52,23 +51,6 @@ def test_bias_addend_and_activation_of_the_classic_call_are_right(backend: Cubla
                     found = trial.output(classic_plan(problem))
                     tolerance = 0.1 if name == "bfloat16" else 0.02 if name == "float16" else 1e-4
                     np.testing.assert_allclose(found, trial.reference(), atol=tolerance, rtol=tolerance)
-
-
-def test_a_group_of_different_sizes_is_right(backend: CublasLtBackend, torch: Any) -> None:
-    sizes = [(3, 5, 7), (64, 32, 16), (1, 100, 9)]
-    plans, operands, expected = [], [], []
-    for m, n, k in sizes:
-        left, right = torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
-        operands.append((left, right, torch.empty(m, n, device="cuda")))
-        plans.append(backend.fixed_dispatch(posed("float32", m, n, k)))
-        expected.append((left.double() @ right.double()).float())
-    addresses = [[tensor.data_ptr() for tensor in column] for column in zip(*operands, strict=True)]
-    assert run_group(plans, *addresses, stream=torch.cuda.current_stream().cuda_stream) == addresses[2]
-    torch.cuda.synchronize()
-    for (_left, _right, out), exact in zip(operands, expected, strict=True):
-        torch.testing.assert_close(out, exact, atol=1e-3, rtol=1e-3)
-    with pytest.raises(ShapeError):
-        run_group(plans, addresses[0][:1], addresses[1], addresses[2])
 
 
 def test_threads_with_biases_of_their_own_do_not_mix_them_up(backend: CublasLtBackend, torch: Any) -> None:
