@@ -15,7 +15,7 @@ Where a kernel takes alpha and beta, it multiplies twice: with the plain 1 and 1
 which are neither 1 nor 0 nor equal. They are negative, and the bias is turned round with them: what an activation
 hides of a sum the first time, it shows of the negative the second time.
 
-All of these sizes are exact in every type, so that TF32 and FP8 round them as little as others do.
+The heavy sizes are exact in every type, so that TF32 and FP8 do not round them.
 """
 
 from typing import NamedTuple

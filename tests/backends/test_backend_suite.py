@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
+from threading import Lock
 from time import sleep
 from typing import Any
 
@@ -170,17 +171,19 @@ class AlwaysCapturing(HostBackend):
 
 
 class SharesScratchMemory(HostBackend):
-    """Right alone, wrong beside itself: two runs write to one buffer."""
+    """Right alone, wrong beside itself: who begins while others run gets something of theirs."""
 
     def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterable[Plan]:  # type: ignore[override]
-        scratch = np.zeros((problem.m, problem.n), np.float32)
+        running, lock = [0], Lock()
 
         def run(left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]:
-            scratch[...] = 0
-            sleep(0.001)
-            np.add(scratch, left @ right, out=scratch)
-            sleep(0.001)
-            out[...] = scratch
+            with lock:
+                running[0] += 1
+                shared = running[0]
+            sleep(0.01)
+            out[...] = shared * (left @ right)
+            with lock:
+                running[0] -= 1
             return out
 
         return [Plan(problem, "host_numpy_outer1", run)]
