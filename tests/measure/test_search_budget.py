@@ -52,7 +52,8 @@ def test_no_candidate_overruns_its_own_budget_by_more_than_a_reading(
     for kernel in list(space.times)[1:]:
         assert space.timer.samples_of(kernel) <= (max_samples or OWN_MAX_SAMPLES)
         if max_ms:
-            assert space.timer.spent_ms_of(kernel) < max_ms + space.times[kernel] * (1 + 1e-9)
+            # A first reading has up to four launches, since nothing tells that the kernel is slow before it.
+            assert space.timer.spent_ms_of(kernel) < max_ms + 4 * space.times[kernel] * (1 + 1e-9)
 
 
 @settings(max_examples=60, deadline=None)
