@@ -115,14 +115,11 @@ class GuardedBackend(Backend):
         return self._backend.clocks(device)
 
     @contextmanager
-    def _opened(self, problem: GemmProblem, rotating_bytes: int) -> Iterator[Trial]:
+    def open_trial(self, problem: GemmProblem, *, rotating_bytes: int) -> Iterator[Trial]:
+        """Return the wrapped backend's, watched."""
         first = self._backend.first_choice(problem)
         with self._backend.open_trial(problem, rotating_bytes=rotating_bytes) as trial:
             yield _GuardedTrial(trial, _Guard(trial, first, self._announce, self._lost))
-
-    def open_trial(self, problem: GemmProblem, *, rotating_bytes: int) -> AbstractContextManager[Trial]:
-        """Return the wrapped backend's, watched."""
-        return self._opened(problem, rotating_bytes)
 
     def _without_killers(self, problem: GemmProblem, plans: Iterable[Plan]) -> Iterator[Plan]:
         signature = signature_of(problem)

@@ -97,7 +97,7 @@ class OfflineTuner:
     ) -> None:
         self._environ = dict(os.environ if environ is None else environ)
         self._stall_s = stall_s
-        self._again = again
+        self.again = again
         self._command = command
 
     def tune(
@@ -137,11 +137,6 @@ class OfflineTuner:
         return WorkerProcess(
             self._command(device, self.killers_of(device).path), environ=self._environ, stall_s=self._stall_s
         )
-
-    @property
-    def again(self) -> bool:
-        """Return whether winners are measured again."""
-        return self._again
 
 
 class _DeviceRun:

@@ -1,7 +1,8 @@
 """What all routes of one application share, and how they come by it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
 
@@ -12,7 +13,7 @@ from tensorplay.service.jobs import Jobs
 from tensorplay.service.live_runtime import LiveRuntime
 from tensorplay.service.problems import Problem
 
-__all__ = ["IfMatch", "IfNoneMatch", "Shared", "State", "check_match", "etag"]
+__all__ = ["IfMatch", "IfNoneMatch", "Shared", "State", "check_match", "etag", "listed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +55,8 @@ def check_match(state: State, kind: str, given: str | None, *, required: bool) -
         return
     if given != "*" and etag(state, kind) not in [each.strip() for each in given.split(",")]:
         raise Problem(412, "changed", "it has changed since you have read it; read it again")
+
+
+def listed(items: Sequence[Any], revision: int) -> dict[str, Any]:
+    """Return a list that is answered whole, as `Listed` has it."""
+    return {"items": items, "next": None, "total": len(items), "revision": revision}

@@ -14,8 +14,6 @@ from tensorplay.runtime.resolved import Resolved
 
 __all__ = ["backend_of", "launch"]
 
-_CEILING = "workspace_mib"
-
 
 def launch(
     context: TuningContext,
@@ -65,7 +63,7 @@ def launch(
             accumulate=accumulate,
             activation=activation,
             tf32=tf32,
-            workspace_mib=_workspace_mib(context),
+            workspace_mib=context.workspace_mib,
         )
         resolved = context.resolve(problem, backend_of(context, problem.device), stream)
         context.keep(plans, key, resolved)
@@ -102,10 +100,3 @@ def _let_wait(kind: Kind, views: Sequence[DeviceView], out: DeviceView) -> None:
         return
     for stream in {view.stream for view in views} - {out.stream}:
         edge.order(out.device, stream, out.stream)
-
-
-def _workspace_mib(context: TuningContext) -> int | None:
-    """Return the ceiling of scratch memory, None for the default: only a changed one is part of a signature."""
-    state = next(each for each in context.settings() if each.name == _CEILING)
-    value, default = state.value, state.default
-    return None if value == default or not isinstance(value, int) else value

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 
 from tensorplay.service.pages.rendering import PageRoute, render
-from tensorplay.service.routes.results import _SORTS, MOST_ROWS, Wanted, model_of
+from tensorplay.service.routes.results import MOST_ROWS, Sort, Wanted, model_of
 from tensorplay.service.state import Shared
 
 __all__ = ["COLUMNS", "Column", "router"]
@@ -44,7 +44,7 @@ async def show_results(
     request: Request,
     state: Shared,
     wanted: Wanted,
-    sort: _SORTS = "op",
+    sort: Sort = "op",
     limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
     cursor: Annotated[str | None, Query(max_length=1024)] = None,
     columns: Annotated[list[Column] | None, Query(max_length=len(COLUMNS))] = None,

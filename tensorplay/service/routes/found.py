@@ -8,15 +8,11 @@ from fastapi import APIRouter, Query, Response
 
 from tensorplay.service.identity import result_id
 from tensorplay.service.schemas import FileModel, InstanceModel, Listed, LogEntry, RejectionModel, UntunedModel
-from tensorplay.service.state import Shared, State, etag
+from tensorplay.service.state import Shared, State, etag, listed
 
 __all__ = ["files_of", "rejections_of", "router", "untuned_of"]
 
 router = APIRouter(tags=["runtime"])
-
-
-def _listed(items: list[Any], revision: int) -> dict[str, Any]:
-    return {"items": items, "next": None, "total": len(items), "revision": revision}
 
 
 def rejections_of(state: State) -> list[RejectionModel]:
@@ -58,20 +54,20 @@ async def read_root(state: Shared) -> InstanceModel:
 async def list_rejections(state: Shared, response: Response) -> Any:
     """Return the recorded winners that did not run, each with its reason."""
     response.headers["ETag"] = etag(state, "rejections")
-    return _listed(rejections_of(state), state.runtime.revision("rejections"))
+    return listed(rejections_of(state), state.runtime.revision("rejections"))
 
 
 @router.get("/untuned", operation_id="untuned_list", response_model=Listed[UntunedModel])
 async def list_untuned(state: Shared, response: Response) -> Any:
     """Return the signatures that ran without a winner, with how often they were called."""
     response.headers["ETag"] = etag(state, "untuned")
-    return _listed(untuned_of(state), state.runtime.revision("untuned"))
+    return listed(untuned_of(state), state.runtime.revision("untuned"))
 
 
 @router.get("/files", operation_id="files_list", response_model=Listed[FileModel])
 async def list_files(state: Shared) -> Any:
     """Return the results files that winners go to."""
-    return _listed(files_of(state), state.runtime.revision("files"))
+    return listed(files_of(state), state.runtime.revision("files"))
 
 
 @router.post("/files/save", operation_id="files_save")
@@ -98,4 +94,4 @@ async def read_log(state: Shared, since: Annotated[int, Query(ge=0, le=2**63 - 1
     """Return the last events of the runtime, oldest first."""
     happenings = state.runtime.log(since)
     items = [LogEntry(**each._asdict()) for each in happenings]
-    return _listed(items, happenings[-1].number if happenings else since)
+    return listed(items, happenings[-1].number if happenings else since)

@@ -10,7 +10,7 @@ from tensorplay.gemm import Signature, parse_signature
 from tensorplay.service.jobs import OVER, Job
 from tensorplay.service.problems import Problem
 from tensorplay.service.schemas import Failure, JobModel, JobRequest, Listed
-from tensorplay.service.state import Shared, State
+from tensorplay.service.state import Shared, State, listed
 
 __all__ = ["model_of", "router"]
 
@@ -71,7 +71,7 @@ async def start_job(
 async def list_jobs(state: Shared) -> Any:
     """Return the jobs of this process, the newest first."""
     items = [model_of(job) for job in state.jobs.listed()]
-    return {"items": items, "next": None, "total": len(items), "revision": state.runtime.revision("jobs")}
+    return listed(items, state.runtime.revision("jobs"))
 
 
 @router.get("/jobs/{identity}", operation_id="jobs_read", response_model=JobModel)

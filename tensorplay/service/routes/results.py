@@ -16,10 +16,10 @@ from tensorplay.service.row import Row
 from tensorplay.service.schemas import Listed, Override, ResultDetail, ResultModel
 from tensorplay.service.state import IfMatch, IfNoneMatch, Shared, State, check_match, etag
 
-__all__ = ["MOST_ROWS", "filter_of", "model_of", "router", "row_or_404"]
+__all__ = ["MOST_ROWS", "Sort", "filter_of", "model_of", "router", "row_or_404"]
 
 MOST_ROWS = 500
-_SORTS = Literal[
+Sort = Literal[
     "op", "-op", "params", "-params", "dtype", "-dtype", "m", "-m", "n", "-n", "k", "-k", "kernel", "-kernel",
     "device", "-device", "origin", "-origin", "time_ms", "-time_ms",
 ]  # fmt: skip
@@ -85,7 +85,7 @@ async def list_results(
     state: Shared,
     wanted: Wanted,
     response: Response,
-    sort: _SORTS = "op",
+    sort: Sort = "op",
     limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
     cursor: Annotated[str | None, Query(max_length=1024)] = None,
     if_none_match: IfNoneMatch = None,

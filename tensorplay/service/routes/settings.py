@@ -8,7 +8,7 @@ from tensorplay.errors import SettingError
 from tensorplay.runtime.settings import SettingState
 from tensorplay.service.problems import Problem
 from tensorplay.service.schemas import BudgetPatch, Listed, SettingModel, SettingPatch, SwitchPatch, Value
-from tensorplay.service.state import IfMatch, IfNoneMatch, Shared, State, check_match, etag
+from tensorplay.service.state import IfMatch, IfNoneMatch, Shared, State, check_match, etag, listed
 
 __all__ = ["router"]
 
@@ -26,7 +26,9 @@ def model_of(state: State, setting: SettingState) -> SettingModel:
     return SettingModel(**fields, locked=state.runtime.is_locked(setting.name))
 
 
-def _some(state: State, names: tuple[str, ...]) -> dict[str, SettingModel]:
+def _some(state: State, response: Response, names: tuple[str, ...]) -> dict[str, SettingModel]:
+    """Return the named settings, and say in the response which state that is."""
+    response.headers["ETag"] = etag(state, "settings")
     return {each.name: model_of(state, each) for each in state.runtime.settings() if each.name in names}
 
 
@@ -49,8 +51,7 @@ def _change(state: State, values: dict[str, Any], if_match: str | None) -> None:
 @router.get("/switches", operation_id="switches_read")
 async def read_switches(state: Shared, response: Response) -> dict[str, SettingModel]:
     """Return the switches of feature, measuring and recording."""
-    response.headers["ETag"] = etag(state, "settings")
-    return _some(state, SWITCHES)
+    return _some(state, response, SWITCHES)
 
 
 @router.patch("/switches", operation_id="switches_change")
@@ -59,15 +60,13 @@ async def change_switches(
 ) -> dict[str, SettingModel]:
     """Change the switches that are named; they act at once."""
     _change(state, patch.model_dump(exclude_none=True), if_match)
-    response.headers["ETag"] = etag(state, "settings")
-    return _some(state, SWITCHES)
+    return _some(state, response, SWITCHES)
 
 
 @router.get("/budgets", operation_id="budgets_read")
 async def read_budgets(state: Shared, response: Response) -> dict[str, SettingModel]:
     """Return the ceilings of measuring."""
-    response.headers["ETag"] = etag(state, "settings")
-    return _some(state, BUDGETS)
+    return _some(state, response, BUDGETS)
 
 
 @router.patch("/budgets", operation_id="budgets_change")
@@ -76,8 +75,7 @@ async def change_budgets(
 ) -> dict[str, SettingModel]:
     """Change the budgets that are named; a measurement that runs keeps those that it began with."""
     _change(state, patch.model_dump(exclude_none=True), if_match)
-    response.headers["ETag"] = etag(state, "settings")
-    return _some(state, BUDGETS)
+    return _some(state, response, BUDGETS)
 
 
 @router.get("/settings", operation_id="settings_list", response_model=Listed[SettingModel])
@@ -88,7 +86,7 @@ async def list_settings(state: Shared, response: Response, if_none_match: IfNone
         return Response(status_code=304, headers={"ETag": tag})
     response.headers["ETag"] = tag
     items = [model_of(state, setting) for setting in state.runtime.settings()]
-    return {"items": items, "next": None, "total": len(items), "revision": state.runtime.revision("settings")}
+    return listed(items, state.runtime.revision("settings"))
 
 
 @router.patch("/settings", operation_id="settings_change")
@@ -97,8 +95,7 @@ async def change_settings(
 ) -> dict[str, SettingModel]:
     """Change settings by name; names of files are not taken."""
     _change(state, patch.values, if_match)
-    response.headers["ETag"] = etag(state, "settings")
-    return _some(state, tuple(patch.values))
+    return _some(state, response, tuple(patch.values))
 
 
 @router.put("/settings/{name}", operation_id="settings_put")
@@ -107,5 +104,4 @@ async def put_setting(
 ) -> SettingModel:
     """Change one setting; the same value changes nothing."""
     _change(state, {name: given.value}, if_match)
-    response.headers["ETag"] = etag(state, "settings")
-    return _some(state, (name,))[name]
+    return _some(state, response, (name,))[name]

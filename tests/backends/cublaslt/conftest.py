@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -20,9 +20,12 @@ LIBRARIES = {
 PYTHON = (sys.executable, "-X", "faulthandler")
 
 
+BuildStandIn = Callable[..., Path]
+
+
 @pytest.fixture(scope="session")
-def extended_stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that holds the libraries, built."""
+def build_stand_in() -> BuildStandIn:
+    """Return what builds libraries of C sources into a folder; skips where they could not be used."""
     compiler = which("gcc")
     for module, package in (("nvmath", "nvmath-python"), ("cuda", "cuda-bindings")):
         if find_spec(module) is None:
@@ -31,11 +34,22 @@ def extended_stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("torch would bring the real libraries along")
     if compiler is None:
         pytest.skip("there is no gcc")
-    folder = tmp_path_factory.mktemp("stand_in")
-    for source, name in LIBRARIES.items():
-        options = ["-O2", "-w", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", str(folder / name)]
-        subprocess.run([compiler, *options, str(FOLDER / source), "-lm", "-ldl"], check=True)
-    return folder
+
+    def build(folder: Path, libraries: Mapping[Path, str]) -> Path:
+        for source, name in libraries.items():
+            options = ["-O2", "-w", "-shared", "-fPIC", f"-I{FOLDER}", f"-Wl,-soname,{name}", "-o", str(folder / name)]
+            subprocess.run([compiler, *options, str(source), "-lm", "-ldl"], check=True)
+        return folder
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def extended_stand_in(build_stand_in: BuildStandIn, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that holds the libraries, built."""
+    return build_stand_in(
+        tmp_path_factory.mktemp("stand_in"), {FOLDER / file: name for file, name in LIBRARIES.items()}
+    )
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ The names of tiles are those of the real bindings, which know them without a dev
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
+from collections.abc import Callable
 from pathlib import Path
-from shutil import which
 
 import pytest
 
@@ -145,26 +144,16 @@ print("checked")
 
 
 @pytest.fixture
-def libraries(tmp_path: Path) -> Path:
+def libraries(build_stand_in: Callable[..., Path], tmp_path: Path) -> Path:
     """Return a folder that holds the stand-ins, cuBLASLt's being the scripted one."""
-    compiler = which("gcc")
-    for module, package in (("nvmath", "nvmath-python"), ("cuda", "cuda-bindings")):
-        if find_spec(module) is None:
-            pytest.skip(f"{package} is not installed")
-    if find_spec("torch") is not None:
-        pytest.skip("torch would bring the real libraries along")
-    if compiler is None:
-        pytest.skip("there is no gcc")
     scripted = tmp_path / "scripted.c"
     scripted.write_text(SCRIPTED)
-    for source, name in (
-        (FOLDER / "driver.c", "libcuda.so.1"),
-        (scripted, "libcublasLt.so.13"),
-        (FOLDER / "cublas.c", "libcublas.so.13"),
-    ):
-        options = ["-O1", "-w", "-shared", "-fPIC", f"-I{FOLDER}", f"-Wl,-soname,{name}", "-o", str(tmp_path / name)]
-        subprocess.run([compiler, *options, str(source), "-lm", "-ldl"], check=True)
-    return tmp_path
+    sources = {
+        FOLDER / "driver.c": "libcuda.so.1",
+        scripted: "libcublasLt.so.13",
+        FOLDER / "cublas.c": "libcublas.so.13",
+    }
+    return build_stand_in(tmp_path, sources)
 
 
 def test_neighbours_are_checked_lazily_once_and_within_what_is_allowed(libraries: Path) -> None:

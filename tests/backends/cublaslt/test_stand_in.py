@@ -7,9 +7,8 @@ a forgotten stride shows as a wrong value here, long before a device is at hand.
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
+from collections.abc import Callable
 from pathlib import Path
-from shutil import which
 
 import pytest
 
@@ -18,20 +17,9 @@ LIBRARIES = {"driver.c": "libcuda.so.1", "cublaslt.c": "libcublasLt.so.13", "cub
 
 
 @pytest.fixture
-def libraries(tmp_path: Path) -> Path:
+def libraries(build_stand_in: Callable[..., Path], tmp_path: Path) -> Path:
     """Return a folder that holds the stand-ins, built."""
-    compiler = which("gcc")
-    for module, package in (("nvmath", "nvmath-python"), ("cuda", "cuda-bindings")):
-        if find_spec(module) is None:
-            pytest.skip(f"{package} is not installed")
-    if find_spec("torch") is not None:
-        pytest.skip("torch would bring the real libraries along")
-    if compiler is None:
-        pytest.skip("there is no gcc")
-    for source, name in LIBRARIES.items():
-        options = ["-O2", "-w", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", str(tmp_path / name)]
-        subprocess.run([compiler, *options, str(FOLDER / source), "-lm", "-ldl"], check=True)
-    return tmp_path
+    return build_stand_in(tmp_path, {FOLDER / file: name for file, name in LIBRARIES.items()})
 
 
 def checked(script: str, libraries: Path, **further: str) -> None:
