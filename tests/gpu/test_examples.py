@@ -30,7 +30,9 @@ EXAMPLES = [example for page in sorted(ROOT.glob("docs/*.md")) for example in _e
 def test_it_runs_and_prints_what_it_says(needs: str, text: str, tmp_path: Path) -> None:
     if find_spec(needs) is None:
         pytest.skip(f"{needs} is not installed")
-    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    # A machine may have its packages on the path only.
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         [sys.executable, "-c", text], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
     )

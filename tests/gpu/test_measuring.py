@@ -1,6 +1,10 @@
 """Trials and their timer: times that repeat, and nothing left behind."""
 
 import gc
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +43,60 @@ def test_samples_of_one_plan_agree_within_a_few_percent(backend: CublasLtBackend
     low, middle, high = np.quantile(samples, (0.1, 0.5, 0.9))
     assert (high - low) / middle < 0.05
     assert 0.5 < screened / middle < 2.5
+
+
+@contextmanager
+def beside(work: Callable[[], object]) -> Iterator[list[BaseException]]:
+    """Do something again and again on another thread, and hand out what it raises."""
+    raised: list[BaseException] = []
+    is_over = threading.Event()
+
+    def repeat() -> None:
+        try:
+            while not is_over.is_set():
+                work()
+        except BaseException as error:  # noqa: BLE001 - the thread that asserts is another
+            raised.append(error)
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield raised
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def test_another_thread_may_wait_for_the_device_while_kernels_are_timed(backend: CublasLtBackend, torch: Any) -> None:
+    plans = {}
+    for m in range(8, 200, 8):
+        problem = posed("float32", m, 256, 256)
+        plans[problem] = [backend.first_choice(problem), *backend.candidates(problem, LISTED)][:4]
+    with beside(torch.cuda.synchronize) as raised:
+        for problem, candidates in plans.items():
+            with backend.open_trial(problem, rotating_bytes=1 << 20) as trial:
+                for plan in candidates:
+                    trial.timer.warm_up(plan)
+                assert min(trial.timer.sample(candidates)) > 0
+    assert raised == []
+
+
+@pytest.mark.parametrize("sizes", [(512, 1024, 256), (64, 4096, 4096)])
+def test_samples_beside_another_thread_are_those_of_a_thread_alone(
+    backend: CublasLtBackend, sizes: tuple[int, int, int]
+) -> None:
+    problem = posed("float32", *sizes)
+    plan = backend.first_choice(problem)
+
+    def middle() -> float:
+        with backend.open_trial(problem, rotating_bytes=backend.default_rotating_bytes("0")) as trial:
+            trial.timer.warm_up(plan)
+            return float(np.median([trial.timer.sample([plan] * 4) for _ in range(20)]))
+
+    alone = middle()
+    with beside(lambda: time.sleep(0.01)):
+        beside_another = middle()
+    assert beside_another == pytest.approx(alone, rel=0.15)
 
 
 def test_a_launch_that_the_library_refuses_is_an_error_and_the_timer_goes_on(backend: CublasLtBackend) -> None:

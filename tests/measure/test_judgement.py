@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorplay.measure import Budget, choose
-from tensorplay.measure.judgement import FEWEST_PAIRS, NOISE_SHARE, judge
+from tensorplay.measure.judgement import FEWEST_PAIRS, NOISE_SHARE, SEPARATED_SHARE, judge
 from tensorplay.measure.report import Verdict
 from tensorplay.testing.scripted_timer import ScriptedTimer, steady
 
@@ -55,8 +55,8 @@ def test_an_advantage_of_the_first_place_does_not_hide_a_gain() -> None:
 
 
 def test_few_pairs_that_overlap_or_miss_the_margin_once_decide_nothing() -> None:
-    assert judge(pairs_of(*[0.03] * 5), 0.02)[0] is Verdict.WINNER
-    assert judge(pairs_of(*[0.03] * 4, 0.01), 0.02)[0] is Verdict.INSUFFICIENT_BUDGET
+    assert judge(pairs_of(*[0.03] * 4, 0.0101), 0.02)[0] is Verdict.WINNER
+    assert judge(pairs_of(*[0.03] * 4, 0.0099), 0.02)[0] is Verdict.INSUFFICIENT_BUDGET
     assert judge([(1.0, 0.9), (0.9, 0.8), (1.0, 0.9), (1.0, 0.9), (1.0, 0.9)], 0.02)[0] is Verdict.INSUFFICIENT_BUDGET
     assert judge(pairs_of(*[-0.03] * 6), 0.02)[0] is Verdict.FIRST_CHOICE
 
@@ -101,7 +101,7 @@ def test_the_margin_grows_with_the_scatter_of_the_pairs() -> None:
 @given(st.lists(st.floats(0.2, 5.0), min_size=5, max_size=80), st.floats(0.0, 0.5))
 def test_no_verdict_of_a_winner_is_below_its_margin_or_possibly_no_gain(ratios: list[float], min_gain: float) -> None:
     verdict, confirmation = judge([(ratio, 1.0) for ratio in ratios], min_gain)
-    assert confirmation.margin >= min_gain
+    assert confirmation.margin >= (min_gain if len(ratios) >= FEWEST_PAIRS else SEPARATED_SHARE * min_gain)
     if verdict is Verdict.WINNER:
         assert confirmation.gain >= confirmation.margin
         assert confirmation.gain_low >= 0.0

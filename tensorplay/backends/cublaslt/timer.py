@@ -2,8 +2,13 @@
 
 Launched one by one from Python, a kernel of 12 us reads 31 to 49 us, in the wrong order: the launch is what is timed.
 So a spin keeps the stream busy while everything is enqueued (screening), and careful samples replay captured graphs.
+
+While a stream is captured, no thread may wait for the whole device: the driver answers with an error, whatever the
+capture's mode. So where another thread of the program could do that, nothing is captured, and careful samples are
+launched behind a spin too, fewer launches at a time.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -28,6 +33,11 @@ _LONGER = 4
 # A sample covers this time at least, and each set of operands once unless that takes much longer.
 _SAMPLE_MS, _ROTATION_MS = 0.1, 2.0
 _MOST_LAUNCHES = 512
+# The driver lets about a thousand launches wait, and a launch may be two; a round is eight samples, and one untimed.
+_MOST_UNCAPTURED = 28
+
+# Threads of ours wait for no device but within their own measuring.
+_OWN_THREADS = "tensorplay"
 
 
 class CudaTimer:
@@ -53,6 +63,7 @@ class CudaTimer:
         self._fastest_ms = 0.0
         self._launches = 0
         self._events: list[Event] = []
+        self._may_capture = _is_alone()
         # None for a plan that cannot be captured.
         self._graphs: dict[Plan, Graph | None] = {}
 
@@ -150,6 +161,8 @@ class CudaTimer:
             graph.launch(self._stream)
 
     def _graph(self, plan: Plan) -> Graph | None:
+        if not self._may_capture:
+            return None
         if plan not in self._graphs:
             # All graphs begin with the same set, so that none has warmer operands.
             self._turn = 0
@@ -170,7 +183,15 @@ class CudaTimer:
     def _chosen_launches(self, plan: Plan) -> int:
         one = self._fastest_ms or self.screen(plan, 1)
         one = max(one, 1e-4)
+        if not self._may_capture:
+            return min(_MOST_UNCAPTURED, ceil(_SAMPLE_MS / one))
         rotation = len(self._sets)
         if rotation * one > _ROTATION_MS:
             return max(1, ceil(_SAMPLE_MS / one))
         return min(_MOST_LAUNCHES, rotation * max(1, ceil(_SAMPLE_MS / (rotation * one))))
+
+
+def _is_alone() -> bool:
+    """Return whether no other thread of Python's could wait for a device now."""
+    here = threading.current_thread()
+    return all(thread is here or thread.name.startswith(_OWN_THREADS) for thread in threading.enumerate())

@@ -12,7 +12,7 @@ from tensorplay.backends.cublaslt.closeness import Comparison
 from tensorplay.backends.cublaslt.device import current, device, relaxed_capture
 from tensorplay.backends.cublaslt.host_copy import bytes_from_device, laid_out, widened
 from tensorplay.backends.cublaslt.reference import check_results
-from tensorplay.backends.cublaslt.scratch import GUARD_BYTES, UNWRITTEN, Scratch, ScratchSet, set_bytes
+from tensorplay.backends.cublaslt.scratch import GUARD_BYTES, UNWRITTEN, Scratch, ScratchSet, operand_bytes, set_bytes
 from tensorplay.backends.cublaslt.spin import warm_clocks
 from tensorplay.backends.cublaslt.stream import private_stream, synchronize
 from tensorplay.backends.cublaslt.timer import CudaTimer
@@ -23,7 +23,7 @@ from tensorplay.locks import ForkSafeLock
 
 __all__ = ["CudaTrial", "cuda_trial"]
 
-_MOST_SETS = 64
+_MOST_SETS = 128
 # A trial may take this part of free memory: the caller's own operands need room too.
 _MEMORY_SHARE = 4
 _WARMING_NS = 3_000_000
@@ -158,7 +158,7 @@ def cuda_trial(problem: GemmProblem, *, rotating_bytes: int) -> Iterator[CudaTri
         raise MemoryError(
             f"measuring needs {one} bytes of scratch operands; allowed: {allowed}, a quarter of the free memory"
         )
-    sets = max(1, min(rotating_bytes // one + 1, allowed // one, _MOST_SETS))
+    sets = max(1, min(rotating_bytes // operand_bytes(problem) + 1, allowed // one, _MOST_SETS))
     buffers, stream = workspaces(ordinal), private_stream(ordinal)
     # Two at once would share the stream, and one's capture would take in the other's launches.
     with _one_at_a_time(ordinal):
