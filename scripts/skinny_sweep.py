@@ -3,6 +3,9 @@
 `python scripts/skinny_sweep.py RESULT.json` prints the best three configurations of each shape, in microseconds, as
 bandwidth of weight, x and result, and as speed-up over the best of the library's list; the file has every
 configuration that was timed. All kernels are compiled beforehand, on all cores, into the user's cache of kernels.
+
+`--questions` times three shapes instead, in less than a minute: whether rings that copy longer runs of a row read large
+weights faster, and whether weights stored as (k, n) do with a ring, or with the warps that more shared memory allows.
 """  # noqa: INP001 - a script, no package
 
 import argparse
@@ -29,9 +32,10 @@ from tensorplay.backends.cublaslt.library import driver
 from tensorplay.backends.cublaslt.memory import device_buffer
 from tensorplay.backends.cublaslt.scratch import set_bytes
 from tensorplay.backends.cublaslt.skinny.choice import promising, reasonable
+from tensorplay.backends.cublaslt.skinny.compiling import machine_code
 from tensorplay.backends.cublaslt.skinny.configuration import Configuration
 from tensorplay.backends.cublaslt.skinny.cubin_cache import CubinCache, cache_folder
-from tensorplay.backends.cublaslt.skinny.modules import machine_code
+from tensorplay.backends.cublaslt.skinny.estimate import estimate
 from tensorplay.backends.cublaslt.skinny.plan import skinny_plan
 from tensorplay.backends.cublaslt.skinny.shape import skinny_shape
 from tensorplay.backends.cublaslt.skinny.source_text import source_text
@@ -46,6 +50,13 @@ CAPABILITY = (9, 0)
 # Of each kind (`mma`) what the model thinks best, and a random few of the rest, to see whether it is right.
 BEST, OTHERS = {0: 20, 1: 8, 2: 45}, {0: 8, 1: 4, 2: 40}
 FINALISTS, ROUNDS = 4, 9
+# Of each kind, run and number of warps that a question is about.
+OF_EACH = 8
+QUESTIONS = (
+    ("bfloat16", 8, 28672, 4096, True),
+    ("bfloat16", 16, 4096, 4096, False),
+    ("bfloat16", 8, 28672, 4096, False),
+)
 FURTHER = (
     ("bfloat16", 7, 151936, 1024, True),
     ("float32", 16, 1024, 4096, True),
@@ -79,6 +90,16 @@ def chosen(problem: GemmProblem, generator: random.Random) -> list[Configuration
         rest = of_kind[count : 6 * count]
         found += of_kind[:count] + generator.sample(rest, min(OTHERS[mma], len(rest)))
     return found
+
+
+def asked(problem: GemmProblem, generator: random.Random) -> list[Configuration]:
+    """Return the configurations that answer a question: the model's best of each kind, run, and number of warps."""
+    shape, by_sort = skinny_shape(problem), dict[tuple[int, ...], list[Configuration]]()
+    for each in sorted(reasonable(shape), key=lambda each: estimate(each, shape, 132)):
+        if each.split == 1 or not shape.is_along:
+            by_sort.setdefault((each.mma, each.vec, each.depth_warps), []).append(each)
+    del generator
+    return [each for (mma, *_), best in by_sort.items() if mma for each in best[:OF_EACH]]
 
 
 def random_cases(generator: random.Random, count: int) -> Iterator[tuple[GemmProblem, Configuration]]:
@@ -186,11 +207,15 @@ def screened(trial: CudaTrial, plans: Sequence[Plan]) -> list[tuple[float, Plan]
     return sorted(first, key=lambda each: each[0]) + timed[4 * FINALISTS :]
 
 
-def _waiting(plan: Plan) -> Plan:
-    kernel_id = parse_kernel_id(plan.kernel)
+def _skinny(kernel: str) -> SourceKernelId:
+    kernel_id = parse_kernel_id(kernel)
     if not isinstance(kernel_id, SourceKernelId):
-        raise TypeError(plan.kernel)
-    return skinny_plan(plan.problem, Configuration.of(kernel_id), is_overlapping=False)
+        raise TypeError(kernel)
+    return kernel_id
+
+
+def _waiting(plan: Plan) -> Plan:
+    return skinny_plan(plan.problem, Configuration.of(_skinny(plan.kernel)), is_overlapping=False)
 
 
 def timed_shape(problem: GemmProblem, configurations: Sequence[Configuration], bandwidth: float) -> dict[str, Any]:
@@ -243,12 +268,12 @@ def timed_shape(problem: GemmProblem, configurations: Sequence[Configuration], b
 
 
 def kept(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the times of the fastest configurations and of some others, a line for each shape."""
+    """Return the times of the fastest configurations and some others, with their attributes, a line for each shape."""
     lines = []
     for row in rows:
-        times = [[round(us, 2), kernel] for us, kernel in row["screened"]]
+        times = [[round(us, 3), *dict(_skinny(kernel).options).values()] for us, kernel in row["screened"]]
         sizes = {name: row[name] for name in ("problem", "m", "n", "k")}
-        lines.append(json.dumps({**sizes, "times": times[:20] + times[20::8]}))
+        lines.append(json.dumps({**sizes, "times": times[:60] + times[60::3]}, separators=(",", ":")))
     return "[\n" + ",\n".join(lines) + "\n]\n"
 
 
@@ -259,11 +284,15 @@ def main() -> int:
     parser.add_argument("--shapes", type=Path, default=DECODE)
     parser.add_argument("--cases", type=int, default=150, help="random problems to check")
     parser.add_argument("--compile-seconds", type=float, default=60.0)
+    parser.add_argument("--questions", action="store_true", help="time what is asked above, and nothing else")
     parser.add_argument("--keep", type=Path, help="also write what the test of the model reads")
     options = parser.parse_args()
     generator = random.Random(0)  # noqa: S311 - the same cases each time
-    problems = decode_problems(options.shapes)
-    configurations = [chosen(problem, generator) for problem in problems]
+    problems, choose = decode_problems(options.shapes), chosen
+    if options.questions:
+        problems = [posed(name, m, n, k, transpose_right=turned) for name, m, n, k, turned in QUESTIONS]
+        choose = asked
+    configurations = [choose(problem, generator) for problem in problems]
     cases = list(random_cases(generator, options.cases))
     jobs = [*cases, *((problem, each) for problem, many in zip(problems, configurations, strict=True) for each in many)]
     compile_all(
@@ -274,7 +303,7 @@ def main() -> int:
     bandwidth = copy_bandwidth()
     print(f"copy {bandwidth:.3f} TB/s", flush=True)
     rows = [timed_shape(problem, many, bandwidth) for problem, many in zip(problems, configurations, strict=True)]
-    decode = rows[: len(rows) - len(FURTHER)]
+    decode = rows if options.questions else rows[: len(rows) - len(FURTHER)]
     gains = [row["best_of_8_us"] / row["best_us"] for row in decode]
     print(f"decode: geomean {geometric_mean(gains):.3f}, least {min(gains):.3f} over the best of 8")
     options.result.write_text(json.dumps({"copy_tb_s": bandwidth, "rows": rows, "wrong": wrong}, indent=1))

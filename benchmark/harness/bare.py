@@ -59,7 +59,7 @@ def bare_arguments(
     number = c_double if out.dtype == torch.float64 else c_float
     one, zero = number(1.0), number(0.0)
     if bias is not None:
-        operation.set_bias(bias.data_ptr())
+        operation.descriptor.set_bias(bias.data_ptr())
     stream = torch.cuda.current_stream().cuda_stream
     arguments = (
         handle, operation.descriptor.handle, addressof(one), right.data_ptr(), operation.a.handle, left.data_ptr(),

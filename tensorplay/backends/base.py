@@ -32,6 +32,7 @@ __all__ = ["Backend", "CandidateQuery", "Plan", "Trial"]
 BREADTHS = ("heuristic", "wide", "search")
 # Operand types differ per backend (an ndarray, a device pointer): the runtime passes them through unread.
 Run = Callable[..., Any]
+Launch = Callable[[int, int, int, int], object]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,12 +51,19 @@ class Plan:
         `tensorplay.errors.LaunchError` when the library refuses.
     workspace_bytes : int
         Scratch memory that one run takes.
+    is_deterministic : bool
+        Whether it adds up in the same order in each run, as far as its makers tell.
+    launch : callable or None
+        `launch(left, right, out, stream)` does what `run` does for the plain product, a bias or an addend left out,
+        on a thread whose current device is the problem's; None where that would be no shorter. Raises as `run` does.
     """
 
     problem: GemmProblem
     kernel: str
     run: Run
     workspace_bytes: int = 0
+    is_deterministic: bool = True
+    launch: Launch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +79,7 @@ class CandidateQuery:
     workspace_bytes : int
         Ceiling of scratch memory; a candidate that needs more is not offered.
     deterministic : bool
-        Leave out kernels whose order of summation may change from run to run.
+        Leave out plans that are not `is_deterministic`.
     """
 
     breadth: str = "wide"
@@ -144,6 +152,16 @@ class Backend(ABC):
     def first_choice(self, problem: GemmProblem) -> Plan:
         """Return what the library would run by itself."""
 
+    def deterministic_choice(self, problem: GemmProblem) -> Plan:
+        """Return what takes the first choice's place where sums must keep their order: the first choice if its do.
+
+        Else the first of the library's own candidates whose sums do, and the first choice all the same without any.
+        """
+        first = self.first_choice(problem)
+        if first.is_deterministic:
+            return first
+        return next(iter(self.candidates(problem, CandidateQuery(breadth="heuristic", deterministic=True))), first)
+
     def fixed_dispatch(self, problem: GemmProblem) -> Plan:
         """Return what runs a problem outside the tunable family; the first choice unless there is something better."""
         return self.first_choice(problem)
@@ -186,9 +204,12 @@ class Backend(ABC):
     def open_trial(self, problem: GemmProblem, *, rotating_bytes: int) -> AbstractContextManager[Trial]:
         """Return a trial whose operands rotate through `rotating_bytes`, bounded by free memory; 0 turns that off."""
 
-    def is_capturing(self, stream: int | None) -> bool:
-        """Return whether a graph capture is live on `stream`, or anywhere that would make measuring unsafe."""
-        del stream
+    def is_capturing(self, stream: int | None, device: str | None = None) -> bool:
+        """Return whether a graph capture is live on `stream`, or anywhere that would make measuring unsafe.
+
+        The stream is one of `device`, which need not be the current one; None for that.
+        """
+        del stream, device
         return False
 
     def is_idle(self, device: str) -> bool:

@@ -68,6 +68,10 @@ class GuardedBackend(Backend):
         """Return the wrapped backend's."""
         return self._backend.first_choice(problem)
 
+    def deterministic_choice(self, problem: GemmProblem) -> Plan:
+        """Return the wrapped backend's."""
+        return self._backend.deterministic_choice(problem)
+
     def fixed_dispatch(self, problem: GemmProblem) -> Plan:
         """Return the wrapped backend's."""
         return self._backend.fixed_dispatch(problem)
@@ -94,9 +98,9 @@ class GuardedBackend(Backend):
         """Return the wrapped backend's."""
         return self._backend.default_rotating_bytes(device)
 
-    def is_capturing(self, stream: int | None) -> bool:
+    def is_capturing(self, stream: int | None, device: str | None = None) -> bool:
         """Return what the wrapped backend says."""
-        return self._backend.is_capturing(stream)
+        return self._backend.is_capturing(stream, device)
 
     def is_idle(self, device: str) -> bool:
         """Return what the wrapped backend says."""

@@ -54,8 +54,13 @@ def _open(sampler: Sampler[T], record: Record[T]) -> None:
         record.dropped = TIME_RAN_OUT
         return
     sampler.warm_up(record)
-    if record.dropped is None:
-        sampler.read(record, 1)
+    if record.dropped is not None:
+        return
+    # A first launch may load or even compile a kernel, which takes longer than many others.
+    if record is not sampler.first and sampler.deadline.has_passed(EARLY_SHARE):
+        record.dropped = TIME_RAN_OUT
+        return
+    sampler.read(record, 1)
 
 
 def _look(
@@ -90,12 +95,12 @@ def _room(record: Record[T], fastest_ms: float) -> int:
     """Return how many launches fit before the confirmation.
 
     Where none do and too few for a confirmation would be left, the reading is doubted instead: it may be an
-    interruption's, of a candidate that is as fast as the fastest.
+    interruption's, of a candidate that is as fast as the fastest. Then one may be begun: it may be slow after all.
     """
     allowance = record.allowance
     if allowance.remaining_samples(record.estimate_ms) >= FEWEST_PAIRS:
         return allowance.remaining_before_reserve(record.estimate_ms)
-    return allowance.remaining_before_reserve(min(record.estimate_ms, fastest_ms))
+    return min(1, allowance.remaining_before_reserve(min(record.estimate_ms, fastest_ms)))
 
 
 def _ratios(records: Sequence[Record[T]]) -> dict[Record[T], float]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tensorplay.errors import LaunchError
-from tensorplay.measure.frontier import Frontier, Point, Waiting
+from tensorplay.measure.frontier import OPEN_WITHIN, Frontier, Point, Waiting
 from tensorplay.measure.report import SearchReport
 from tensorplay.measure.sampler import Record, Sampler
 from tensorplay.measure.search_memory import Knowledge
@@ -65,6 +65,8 @@ class Search(Generic[T]):
         What earlier searches found, to which this one adds.
     seconds : float
         How long it may take; 0 for as long as there is somebody to look at.
+    begun : float or None
+        When these seconds began, by the deadline's clock: what was done since then counts. None for with the search.
     """
 
     neighbours: Callable[[T], Iterable[T]]
@@ -72,14 +74,15 @@ class Search(Generic[T]):
     recall: Callable[[str], T | None]
     knowledge: Knowledge
     seconds: float
+    begun: float | None = None
 
 
 def widen(sampler: Sampler[T], plan: Search[T]) -> SearchReport:
     """Add the best candidates that are found to those of the sampler, which must have been screened.
 
-    The seconds, and the sampler's deadline, are looked at before each launch, so that one reading at most, of up to
-    four launches, goes beyond them. Readings count against the budget of the candidate, but those of the first choice
-    do not: it is read for all of them.
+    The seconds, and the sampler's deadline, are looked at before each reading, so that one launch at most goes beyond
+    them. Readings count against the budget of the candidate, which the last launch of one at most exceeds; those of the
+    first choice do not, since it is read for all of them.
     """
     walk = _Walk(sampler, plan)
     begin = sampler.deadline.now()
@@ -101,7 +104,7 @@ class _Walk(Generic[T]):
         self.checked = self.passed = self.timed = 0
         self._sampler = sampler
         self._plan = plan
-        self._deadline = sampler.deadline.within(plan.seconds or math.inf, SEARCH_SHARE)
+        self._deadline = sampler.deadline.within(_left(plan, sampler.deadline.now()), SEARCH_SHARE)
         self._effects = plan.knowledge.effects
         self._effects.fade()
         self._paces: deque[float] = deque(maxlen=_PACES)
@@ -202,12 +205,29 @@ class _Walk(Generic[T]):
         return True
 
     def _score(self, record: Record[T], estimate_ms: float) -> float | None:
-        """Read the record; return the log of its ratio to the first choice, None when it was not read."""
-        room = record.allowance.remaining_before_reserve(record.estimate_ms)
-        if room < 1 or self._deadline.has_passed():
-            return None
-        self._sampler.read(record, min(room, self._fitting(estimate_ms)))
-        return math.log(record.readings[-1] / median(self._paces)) if record.dropped is None else None
+        """Read the record; return the log of its ratio to the first choice, None when it was not read.
+
+        One launch must take no longer than the estimate. Where that is much more than what it took, since a kernel was
+        loaded meanwhile, whoever is near is read again, with as many launches as others have.
+        """
+        score, launches = None, 0
+        while (fitting := self._affordable(record, estimate_ms)) > launches:
+            self._sampler.read(record, fitting)
+            if record.dropped is not None:
+                return None
+            score, launches, estimate_ms = self._last_score(record), fitting, record.readings[-1]
+            if score > OPEN_WITHIN:
+                break
+        return score
+
+    def _last_score(self, record: Record[T]) -> float:
+        return math.log(record.readings[-1] / median(self._paces))
+
+    def _affordable(self, record: Record[T], estimate_ms: float) -> int:
+        """Return how many launches a reading may have, 0 for none."""
+        if self._deadline.has_passed():
+            return 0
+        return min(record.allowance.remaining_before_reserve(estimate_ms), self._fitting(estimate_ms))
 
     def _read_pace(self) -> None:
         if not self._deadline.has_passed():
@@ -222,3 +242,10 @@ class _Walk(Generic[T]):
 
     def _is_over(self) -> bool:
         return self._deadline.has_passed(WALK_SHARE)
+
+
+def _left(plan: Search[T], now: float) -> float:
+    """Return what is left of the seconds of a search."""
+    if not plan.seconds:
+        return math.inf
+    return plan.seconds - (0.0 if plan.begun is None else now - plan.begun)

@@ -65,9 +65,9 @@ def choose(
     timer : Timer
         Runs them.
     budget : Budget
-        Of each candidate, over all stages: never overrun by more than one sample (one reading of up to four
-        launches, where a kernel turns slow within the second look of the screening). Three fifths of it, and at
-        least eight samples, are kept for the confirmation, which needs seven.
+        Of each candidate, over all stages: never overrun by more than one sample, which is a launch, or one reading of
+        up to four where a kernel turns slow within it. Three fifths of it, and at least eight samples, are kept for
+        the confirmation, which needs seven.
     describe : callable
         Returns a candidate's kernel id.
     min_gain : float

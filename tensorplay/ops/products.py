@@ -97,8 +97,10 @@ def mm(a: Any, b: Any, *, out: Any = None) -> Any:  # noqa: C901, PLR0912 - writ
         elif type(out) is _ndarray:
             dtype = a.dtype
             if dtype is b.dtype and dtype is out.dtype:
-                if a.flags.c_contiguous and b.flags.c_contiguous and out.flags.c_contiguous:
+                if a.flags.c_contiguous and b.flags.c_contiguous and out.flags.carray:
                     key = (dtype, a.shape, b.shape, out.shape)
+                elif not out.flags.aligned:
+                    return _first_mm(context, None, a, b, out)
                 else:
                     key = (dtype, a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
                 resolved = context.plans.get(key)
@@ -207,6 +209,9 @@ def _key(name: str, a: Array, b: Array, out: Out) -> tuple[object, ...]:
 
 def _run(context: TuningContext, key: object, a: Array, b: Array, out: Out, pose: Any) -> Array:
     """Run what the layout `key` resolved to, resolving it first when it is new; `pose` makes its problem."""
+    if out is not None and not out.flags.aligned:
+        # Several kernels refuse what begins in the middle of an element, which would not be their fault.
+        return _matmul(a, b, out)
     plans = context.plans
     resolved = plans.get(key)
     if resolved is None:

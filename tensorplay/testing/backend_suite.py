@@ -177,7 +177,7 @@ class BackendSuite(ABC):
             with self.backend().open_trial(problem, rotating_bytes=0) as trial:
                 for plan in plans:
                     first = trial.output(plan)
-                    repeated = all(_same_bits(first, trial.output(plan)) for _ in range(3))
+                    repeated = plan.is_deterministic and all(_same_bits(first, trial.output(plan)) for _ in range(3))
                     _check(repeated, f"{plan.kernel} of {_text(problem)} changes from run to run")
 
     def test_a_plan_is_immutable(self) -> None:

@@ -47,6 +47,8 @@ class ScriptedBackend(Backend):
         Kernels that build, but raise `LaunchError` when they run.
     wrong : set of str
         Kernels that compute something else.
+    unordered : set of str
+        Kernels that are not deterministic.
     runs : list of str
         The kernel of each run outside a trial.
     trials : list of GemmProblem
@@ -76,6 +78,7 @@ class ScriptedBackend(Backend):
         self.unavailable: dict[str, str] = {}
         self.broken: set[str] = set()
         self.wrong: set[str] = set()
+        self.unordered: set[str] = set()
         self.runs: list[str] = []
         self.trials: list[GemmProblem] = []
 
@@ -130,15 +133,20 @@ class ScriptedBackend(Backend):
         self.trials.append(problem)
         yield _ScriptedTrial(self, problem, self._scripts)
 
-    def is_capturing(self, stream: int | None) -> bool:
+    def is_capturing(self, stream: int | None, device: str | None = None) -> bool:
         """Return what the test says."""
-        del stream
+        del stream, device
         return self.is_capture_live
 
     def _plans(self, problem: GemmProblem, query: CandidateQuery, kernels: Iterable[str]) -> list[Plan]:
         if query.sources is not None and self.name not in query.sources:
             return []
-        return [self._plan(problem, kernel) for kernel in kernels if kernel not in self.unavailable]
+        left_out = self.unordered if query.deterministic else set()
+        return [
+            self._plan(problem, kernel)
+            for kernel in kernels
+            if kernel not in self.unavailable and kernel not in left_out
+        ]
 
     def _plan(self, problem: GemmProblem, kernel: str) -> Plan:
         def run(left: NDArray[Any], right: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -150,7 +158,7 @@ class ScriptedBackend(Backend):
                 product[..., -1] = 0
             return product
 
-        return Plan(problem, kernel, run)
+        return Plan(problem, kernel, run, is_deterministic=kernel not in self.unordered)
 
 
 class _ScriptedTrial(Trial):

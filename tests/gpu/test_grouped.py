@@ -87,7 +87,8 @@ class Products:
             magnitude = abs(alpha) * (a.double().abs() @ b.double().abs())
             if before is not None:
                 exact, magnitude = exact + before[place].double(), magnitude + before[place].double().abs()
-            error = ((found - exact).abs() / (magnitude + 1e-30)).max().item()
+            least = 1e-4 if self.dtype == "float16" else 1e-30  # Its smallest numbers have few digits.
+            error = ((found - exact).abs() / (magnitude + least)).max().item()
             assert error <= BOUNDS[self.dtype] * max(4.0, a.shape[1] ** 0.5), (place, a.shape, b.shape, error)
 
     @property
@@ -97,8 +98,7 @@ class Products:
 
 
 def here(torch: Any) -> int:
-    stream: int = torch.cuda.current_stream().cuda_stream
-    return stream
+    return int(torch.cuda.current_stream().cuda_stream)
 
 
 @pytest.mark.parametrize("dtype", TYPES)

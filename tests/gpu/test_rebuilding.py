@@ -66,6 +66,19 @@ def test_deterministic_candidates_split_no_sum(backend: CublasLtBackend) -> None
         assert kernel_id.red == 0
 
 
+@pytest.mark.parametrize("k", [8192, 65536])
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_a_first_choice_that_splits_sums_gives_way_to_one_that_does_not(
+    backend: CublasLtBackend, name: str, k: int
+) -> None:
+    problem = posed(name, 16, 1024, k, bias=True)
+    first, kept = backend.first_choice(problem), backend.deterministic_choice(problem)
+    kernel_id = parse_kernel_id(kept.kernel)
+    assert isinstance(kernel_id, LtKernelId)
+    assert (kernel_id.red, kept.is_deterministic) == (0, True)
+    assert kept is first or not first.is_deterministic
+
+
 @pytest.mark.parametrize(
     "kernel",
     [

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ SETTINGS = {"a": range(5), "b": range(4), "c": range(3)}
 COUNT = 60
 TIMES = st.lists(st.floats(0.01, 60.0), min_size=COUNT, max_size=COUNT)
 NEAR_TIMES = st.lists(st.floats(0.02, 0.03), min_size=COUNT, max_size=COUNT)
+# Of a fast first choice a reading has four launches.
+FAST_FIRST = TIMES.map(lambda times: [0.01, *times[1:]])
 SECONDS = st.floats(0.001, 2.0)
 NOTHING_ELSE = {"build_ms": 0.0, "check_ms": 0.0, "overhead_ms": 0.0}
 
@@ -41,8 +44,8 @@ def searched(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.one_of(TIMES, NEAR_TIMES), st.integers(0, 60), st.integers(0, 120), SECONDS)
-def test_no_candidate_overruns_its_own_budget_by_more_than_a_reading(
+@given(st.one_of(TIMES, NEAR_TIMES, FAST_FIRST), st.integers(0, 60), st.integers(0, 120), SECONDS)
+def test_no_candidate_overruns_its_own_budget_by_more_than_a_launch(
     times: list[float], max_ms: int, max_samples: int, seconds: float
 ) -> None:
     clock = ManualClock()
@@ -52,12 +55,20 @@ def test_no_candidate_overruns_its_own_budget_by_more_than_a_reading(
     for kernel in list(space.times)[1:]:
         assert space.timer.samples_of(kernel) <= (max_samples or OWN_MAX_SAMPLES)
         if max_ms:
-            # A first reading has up to four launches, since nothing tells that the kernel is slow before it.
-            assert space.timer.spent_ms_of(kernel) < max_ms + 4 * space.times[kernel] * (1 + 1e-9)
+            assert space.timer.spent_ms_of(kernel) < max_ms + space.times[kernel] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_slow_neighbour_of_a_fast_first_choice_is_launched_once(checks: bool) -> None:
+    clock = ManualClock()
+    space = space_of([0.01] + [20.0] * (COUNT - 1), clock)
+    searched(space, budget=Budget(1, 100), deadline=Deadline(clock), seconds=5.0, checks=checks)
+    timed = [space.timer.samples_of(kernel) for kernel in list(space.times)[1:]]
+    assert max(timed) == 1
 
 
 @settings(max_examples=60, deadline=None)
-@given(TIMES, SECONDS, st.booleans())
+@given(st.one_of(TIMES, FAST_FIRST), SECONDS, st.booleans())
 def test_a_product_is_searched_for_its_seconds_and_one_sample_at_most(
     times: list[float], seconds: float, checks: bool
 ) -> None:
@@ -80,19 +91,20 @@ def test_what_comes_after_the_search_is_bounded_by_the_candidates_own_budgets(
     report = searched(space, budget=Budget(2, 100), deadline=Deadline(clock), seconds=seconds)
     timed = sum(candidate.samples > 0 or candidate.screened_ms is not None for candidate in report.candidates)
     assert report.search is not None
-    assert clock() <= report.search.seconds + timed * (0.002 + 3 * max(times) / 1000.0)
+    assert clock() <= report.search.seconds + timed * (0.002 + 2 * max(times) / 1000.0)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.one_of(TIMES, NEAR_TIMES), SECONDS, st.integers(0, 60), st.booleans())
-def test_a_process_is_never_late_by_more_than_one_candidates_start(
+@given(st.one_of(TIMES, NEAR_TIMES, FAST_FIRST), SECONDS, st.integers(0, 60), st.booleans())
+def test_a_process_is_never_late_by_more_than_one_launch(
     times: list[float], seconds: float, max_ms: int, checks: bool
 ) -> None:
     clock = ManualClock()
     space = space_of(times, clock, **NOTHING_ELSE)
     searched(space, budget=Budget(max_ms, 0), deadline=Deadline(clock, seconds), seconds=100.0, checks=checks)
-    # The untimed launch and the reading that make a candidate known cannot be foreseen.
-    assert clock() <= seconds + 2.0 * max(times) / 1000.0 + 1e-9
+    # The first choice is read once, whatever it takes. What one launch of another takes is not known before it.
+    started = 2.0 * times[0] / 1000.0
+    assert clock() <= max(seconds, started) + max(times) / 1000.0 + 1e-9
 
 
 @settings(max_examples=25, deadline=None)

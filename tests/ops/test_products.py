@@ -246,6 +246,20 @@ def test_a_hit_takes_one_look_up_of_the_operands_layout(tuning: TuningContext) -
     assert len(tuning.get_results()) == 1
 
 
+def test_an_output_that_begins_in_the_middle_of_an_element_is_no_winner_s_fault(tuning: TuningContext) -> None:
+    a, b = random(8, 16), random(16, 8)
+    tensorplay.mm(a, b, out=np.empty((8, 8), np.float32))
+    for kernel in ("host_numpy_dot1", "host_numpy_dot1_swap1"):
+        tuning.override(*tuning.get_results()[0][:2], kernel)
+        misaligned = np.zeros(8 * 8 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(8, 8)
+        for out in (misaligned, misaligned.T):
+            close(tensorplay.mm(a, b, out=out), a @ b)
+            close(tensorplay.addmm(np.zeros(8, np.float32), a, b, out=out), a @ b)
+        with pytest.raises(ShapeError):
+            tensorplay.mm(a, b[:, :4], out=misaligned)
+    assert tuning.get_rejections() == []
+
+
 def test_a_data_type_that_is_equal_but_another_object_is_tuned_too(tuning: TuningContext) -> None:
     a = np.array([[1, 2], [3, 4]], np.dtype("=f4", metadata={"from": "elsewhere"}))
     assert a.dtype is not np.dtype("=f4")

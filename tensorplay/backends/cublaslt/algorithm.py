@@ -18,7 +18,7 @@ from tensorplay.backends.cublaslt.status import library_error, reason_of
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import LtKernelId
 
-__all__ = ["Algorithm", "build", "capability", "read_kernel_id", "required_alignment"]
+__all__ = ["Algorithm", "build", "capability", "keeps_order", "read_kernel_id", "required_alignment"]
 
 _ALIGNMENTS = (
     Capability.MIN_ALIGNMENT_A_BYTES,
@@ -98,6 +98,14 @@ def build(handle: int, operation: Operation, kernel_id: LtKernelId, *, ceiling: 
     if operation.problem.alignment < 16:
         _check_alignment(algorithm, operation.problem.alignment)
     return algorithm
+
+
+def keeps_order(kernel_id: LtKernelId) -> bool:
+    """Return whether a configuration splits no sum: of split ones the makers do not promise the order of the parts.
+
+    A negative number of splits leaves it to the kernel how it divides sums.
+    """
+    return kernel_id.red == 0 and kernel_id.splitk in {0, 1}
 
 
 def read_kernel_id(address: int) -> LtKernelId:

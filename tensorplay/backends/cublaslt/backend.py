@@ -75,6 +75,13 @@ class CublasLtBackend(Backend):
         """
         return self._cache.plan("first", problem, lambda: self._first_choice(problem))
 
+    def deterministic_choice(self, problem: GemmProblem) -> Plan:
+        """Return the first choice if it splits no sum, else cuBLASLt's first answer that splits none.
+
+        It is the first choice all the same where cuBLASLt has no such answer.
+        """
+        return self._cache.plan("deterministic", problem, lambda: self._deterministic_choice(problem))
+
     def fixed_dispatch(self, problem: GemmProblem) -> Plan:
         """Return what runs a product of no tunable family: a kernel of ours, classic cuBLAS, or the first choice.
 
@@ -99,13 +106,14 @@ class CublasLtBackend(Backend):
         union of many queries. Kernels that need operands better aligned than the problem's are left out.
         """
         first = self.first_choice(problem).kernel
+        is_heuristic = query.breadth == "heuristic"
+        sources = () if is_heuristic else tuple(further_sources().items())
+        # Asked for first, since some are compiled while cuBLASLt's are tried.
+        further = [source.candidates(problem, query) for name, source in sources if _takes_part(name, query)]
         if _takes_part(self.name, query) and first != DEFAULT:
             yield from (plan for plan in self._offered(problem, query) if plan.kernel != first)
-        if query.breadth == "heuristic":
-            return
-        for name, source in further_sources().items():
-            if _takes_part(name, query):
-                yield from (plan for plan in source.candidates(problem, query) if plan.kernel != first)
+        for plans in further:
+            yield from (plan for plan in plans if plan.kernel != first)
 
     def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterator[Plan]:
         """Yield plans of the same source that differ from a plan of the problem in little; none for `Default`."""
@@ -141,9 +149,9 @@ class CublasLtBackend(Backend):
         """Return a trial on random operands; entering it raises `MemoryError` when these would not fit."""
         return cuda_trial(problem, rotating_bytes=rotating_bytes)
 
-    def is_capturing(self, stream: int | None) -> bool:
+    def is_capturing(self, stream: int | None, device: str | None = None) -> bool:
         """Return whether a capture is live on the stream, or where it can be seen; `capture` says what cannot."""
-        return is_any_capture_seen(stream)
+        return is_any_capture_seen(stream, None if device is None else int(device))
 
     def is_idle(self, device: str) -> bool:
         """Return whether the callers' work on the device is done, and no capture is seen."""
@@ -179,6 +187,18 @@ class CublasLtBackend(Backend):
         if algorithm is not None:
             return algorithm_plan(operation, algorithm), True
         return _classic(problem, KernelUnavailableError("cuBLASLt has no kernel for it")), True
+
+    def _deterministic_choice(self, problem: GemmProblem) -> tuple[Plan, bool]:
+        first = self.first_choice(problem)
+        if first.is_deterministic or not isinstance(parse_kernel_id(first.kernel), LtKernelId):
+            # The library's choice in each call, for want of an answer, is not to be kept.
+            return first, first.kernel != DEFAULT
+        operation = self._cache.operation(problem)
+        try:
+            algorithm = first_algorithm(operation, ceiling=workspace_ceiling(problem), deterministic=True)
+        except LaunchError:
+            return first, False
+        return (first if algorithm is None else algorithm_plan(operation, algorithm)), True
 
     def _fixed_dispatch(self, problem: GemmProblem) -> tuple[Plan, bool]:
         is_plain = not problem.bias and problem.activation == "none"

@@ -10,7 +10,7 @@ mode. So measuring does not rely on having seen everything: it happens on a priv
 mode (`device.relaxed_capture`), where allocating and synchronising cannot disturb a capture elsewhere.
 """
 
-from tensorplay.backends.cublaslt.device import device_count
+from tensorplay.backends.cublaslt.device import current, device, device_count
 from tensorplay.backends.cublaslt.library import driver
 from tensorplay.backends.cublaslt.status import explain
 from tensorplay.errors import LaunchError
@@ -41,9 +41,20 @@ def is_stream_capturing(stream: int) -> bool:
     raise LaunchError(f"asking stream {stream:#x} whether it is capturing failed: {explain(number)}")
 
 
-def is_any_capture_seen(stream: int | None) -> bool:
-    """Return whether a capture is live on the stream, or on any stream where it can be seen; see the module."""
+def is_any_capture_seen(stream: int | None, ordinal: int | None = None) -> bool:
+    """Return whether a capture is live on the stream, or on any stream where it can be seen; see the module.
+
+    Both are asked about on the device of that ordinal, the current one for None: default streams have the same handles
+    on each.
+    """
     device_count()
+    if ordinal is None or int(driver().cuCtxGetCurrent()[1]) == int(device(ordinal).context):
+        return _is_seen(stream)
+    with current(ordinal):
+        return _is_seen(stream)
+
+
+def _is_seen(stream: int | None) -> bool:
     if stream and is_stream_capturing(stream):
         return True
     return is_stream_capturing(LEGACY)

@@ -78,7 +78,8 @@ def classic_plan(problem: GemmProblem, *, kernel: str = DEFAULT, strict: bool = 
             activate(result, stream)
         return result
 
-    return Plan(problem, kernel, on_device(ordinal, run), nbytes)
+    # It does not say how it sums.
+    return Plan(problem, kernel, on_device(ordinal, run), nbytes, is_deterministic=False)
 
 
 def _check_types(problem: GemmProblem) -> None:
@@ -95,7 +96,7 @@ def _multiplier(problem: GemmProblem, handles: ClassicHandles, nbytes: int, *, s
     """Return `multiply(left, right, out, alpha, beta, stream)`, with operands swapped as `operation` explains."""
     library, types = cublas(), number_types(problem)
     refused, constants = library.cuBLASError, scalars(types.scale)
-    zero, one, scale = constants.zero, constants.one, types.scale
+    zero, one = constants.zero, constants.one
     a, b, out = right_layout(problem), left_layout(problem), out_layout(problem)
     is_long = max(problem.m, problem.n, problem.k, a.ld, b.ld, out.ld, problem.batch) > _INT32
     transposes = (_TRANSPOSED if problem.transpose_right else _NO, _TRANSPOSED if problem.transpose_left else _NO)
@@ -105,13 +106,15 @@ def _multiplier(problem: GemmProblem, handles: ClassicHandles, nbytes: int, *, s
     operand, result, compute = types.operand, types.out, types.compute
 
     def multiply(left: int, right: int, out_at: int, alpha: Any, beta: Any, stream: int) -> None:
+        factors = None
         with handles.lock:
             handle = handles.take()
             try:
                 if alpha == 1.0 and beta in {0.0, 1.0}:
                     alpha_at, beta_at = one, (one if beta else zero)
                 else:
-                    alpha_at, beta_at = handle.scalars(scale).pair(alpha, beta)
+                    factors = constants.pair(alpha, beta)
+                    alpha_at, beta_at = factors.addresses
                 raw = handle.bound(stream, nbytes, strict=strict)
                 if batch == 1:
                     single(
@@ -128,5 +131,7 @@ def _multiplier(problem: GemmProblem, handles: ClassicHandles, nbytes: int, *, s
                 raise LaunchError(f"classic cuBLAS did not launch: {reason_of(error)}") from error
             finally:
                 handles.give_back(handle)
+        if factors is not None:
+            constants.give_back(factors)
 
     return multiply

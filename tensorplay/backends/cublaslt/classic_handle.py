@@ -3,7 +3,6 @@
 from tensorplay.backends.cublaslt.capture import PER_THREAD
 from tensorplay.backends.cublaslt.device import current, relaxed_capture
 from tensorplay.backends.cublaslt.library import cublas
-from tensorplay.backends.cublaslt.scalars import Scalars
 from tensorplay.backends.cublaslt.status import reason_of
 from tensorplay.backends.cublaslt.workspace import workspaces
 from tensorplay.errors import KernelUnavailableError
@@ -18,22 +17,14 @@ _PLAIN_MODE, _STRICT_MODE = 0, 16
 class ClassicHandle:
     """One handle of the library's, for one call at a time; the device's context must be current."""
 
-    __slots__ = ("_bound", "_handle", "_mode", "_ordinal", "_scalars")
+    __slots__ = ("_bound", "_handle", "_mode", "_ordinal")
 
     def __init__(self, ordinal: int) -> None:
         self._ordinal = ordinal
         self._bound: tuple[int, int, int] | None = None
         self._mode = _PLAIN_MODE
-        self._scalars: dict[int, Scalars] = {}
         with current(ordinal), relaxed_capture():
             self._handle: int = cublas().create()
-
-    def scalars(self, scale_type: int) -> Scalars:
-        """Return where a call writes alpha and beta: no other call does while this one has the handle."""
-        found = self._scalars.get(scale_type)
-        if found is None:
-            found = self._scalars[scale_type] = Scalars(scale_type)
-        return found
 
     def bound(self, stream: int, nbytes: int, *, strict: bool) -> int:
         """Return the handle, working on the stream, with so much of the stream's scratch memory.

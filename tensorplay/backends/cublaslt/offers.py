@@ -3,9 +3,9 @@
 Rebuilt, since that is what another process will run: what is measured is then what is replayed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from tensorplay.backends.cublaslt.algorithm import Algorithm, build
+from tensorplay.backends.cublaslt.algorithm import Algorithm, build, keeps_order
 from tensorplay.backends.cublaslt.device import current
 from tensorplay.backends.cublaslt.handle import handle_of
 from tensorplay.backends.cublaslt.heuristics import library_list, wide_list
@@ -23,12 +23,13 @@ def checked_algorithm(operation: Operation, kernel_id: LtKernelId, *, ceiling: i
         return build(handle, operation, kernel_id, ceiling=ceiling)
 
 
-def first_algorithm(operation: Operation, *, ceiling: int) -> Algorithm | None:
+def first_algorithm(operation: Operation, *, ceiling: int, deterministic: bool = False) -> Algorithm | None:
     """Return the library's first answer, None when it has none; `LaunchError` when it fails to answer."""
     handle = handle_of(_ordinal(operation))
     with current(_ordinal(operation)):
-        offered = library_list(handle, operation, workspace_bytes=ceiling)
-        return next(iter(_runnable(handle, operation, offered, ceiling, most=1)), None)
+        offered = library_list(handle, operation, workspace_bytes=ceiling, deterministic=deterministic)
+        allowed = _allowed(offered, deterministic=deterministic)
+        return next(iter(_runnable(handle, operation, allowed, ceiling, most=1)), None)
 
 
 def library_algorithms(operation: Operation, *, ceiling: int, deterministic: bool = False) -> list[Algorithm]:
@@ -36,7 +37,7 @@ def library_algorithms(operation: Operation, *, ceiling: int, deterministic: boo
     handle = handle_of(_ordinal(operation))
     with current(_ordinal(operation)):
         offered = library_list(handle, operation, workspace_bytes=ceiling, deterministic=deterministic)
-        return _runnable(handle, operation, offered, ceiling)
+        return _runnable(handle, operation, _allowed(offered, deterministic=deterministic), ceiling)
 
 
 def wide_algorithms(operation: Operation, *, ceiling: int, deterministic: bool = False) -> list[Algorithm]:
@@ -44,7 +45,12 @@ def wide_algorithms(operation: Operation, *, ceiling: int, deterministic: bool =
     handle = handle_of(_ordinal(operation))
     with current(_ordinal(operation)):
         offered = wide_list(handle, operation, workspace_bytes=ceiling, deterministic=deterministic)
-        return _runnable(handle, operation, offered, ceiling)
+        return _runnable(handle, operation, _allowed(offered, deterministic=deterministic), ceiling)
+
+
+def _allowed(kernel_ids: Iterable[LtKernelId], *, deterministic: bool) -> Iterator[LtKernelId]:
+    # The mask of reductions that the library is asked with says nothing of kernels that divide sums themselves.
+    return (each for each in kernel_ids if not deterministic or keeps_order(each))
 
 
 def _runnable(

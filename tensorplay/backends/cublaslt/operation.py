@@ -5,12 +5,9 @@ is computed as `out^T = right^T left^T`: its A is our right operand, its B our l
 columns, our result. A bias along its rows has one value for each of our n columns.
 """
 
-from ctypes import addressof, c_uint64
-from threading import Lock
-
 from tensorplay.backends.cublaslt.attributes import OperationAttribute
-from tensorplay.backends.cublaslt.descriptors import MatmulDescriptor, MatrixLayout
-from tensorplay.backends.cublaslt.library import cublaslt
+from tensorplay.backends.cublaslt.call_descriptor import CallDescriptor
+from tensorplay.backends.cublaslt.descriptors import MatrixLayout
 from tensorplay.backends.cublaslt.number_types import is_float8, number_types
 from tensorplay.backends.host.layout import Layout, left_layout, out_layout, right_layout
 from tensorplay.errors import KernelUnavailableError, OperandError
@@ -31,12 +28,6 @@ _EPILOGUES = {
 _LARGEST_BATCH = 2**31 - 1
 # Only its lowest bits are looked at, to know how a bias will be aligned, and whether it is there at all.
 _SOME_ADDRESS = 1 << 20
-# The scales of our right operand, the library's A, of the left one, and of a result of FP8; no other result has one.
-_SCALES = (
-    OperationAttribute.A_SCALE_POINTER,
-    OperationAttribute.B_SCALE_POINTER,
-    OperationAttribute.D_SCALE_POINTER,
-)
 
 
 def check_alignment(problem: GemmProblem) -> None:
@@ -55,13 +46,16 @@ def check_alignment(problem: GemmProblem) -> None:
 class Operation:
     """The descriptors of one problem, shared by all its plans.
 
-    Everything is set once, but the addresses of the bias and of FP8's scales: `bias_lock` is held from setting them
-    until the library has read them, which it does before its call returns.
+    Everything is set once, but the addresses of a bias and of FP8's scales, which the library reads before its call
+    returns. So a call that has such takes a descriptor out of `idle`, or a `further` one, and puts it back when it is
+    done: two threads, or a signal handler that multiplies, never share one, and none waits for another.
 
     Attributes
     ----------
+    idle : list of CallDescriptor
+        Those that no call has.
     scale_count : int
-        How many addresses `set_scales` takes: 3 for a result of FP8, 2 for another of FP8 operands, else 0.
+        How many scales a call has: 3 for a result of FP8, 2 for another of FP8 operands, else 0.
 
     Raises
     ------
@@ -73,15 +67,12 @@ class Operation:
 
     __slots__ = (
         "__weakref__",
-        "_address",
-        "_bias",
-        "_scales",
         "a",
         "b",
-        "bias_lock",
         "c",
         "d",
         "descriptor",
+        "idle",
         "problem",
         "scale_count",
         "types",
@@ -97,47 +88,25 @@ class Operation:
             )
         self.problem = problem
         self.types = number_types(problem)
-        self.descriptor = self._described()
+        self.scale_count = 0
+        if is_float8(problem.dtype):
+            self.scale_count = 3 if is_float8(problem.result_type) else 2
+        self.descriptor = self.further()
         out = out_layout(problem)
         self.a = _layout(self.types.operand, right_layout(problem))
         self.b = _layout(self.types.left, left_layout(problem))
         self.c = _layout(self.types.c, out)
         self.d = self.c if self.types.c == self.types.out else _layout(self.types.out, out)
-        self.bias_lock = Lock()
-        self._address = c_uint64()
-        self._bias = 0
+        self.idle: list[CallDescriptor] = []
         if problem.bias and problem.alignment < 16:
-            self.set_bias(_SOME_ADDRESS + problem.alignment)
-        self.scale_count = 0
-        self._scales: tuple[int, ...] = ()
-        if is_float8(problem.dtype):
-            self.scale_count = 3 if is_float8(problem.result_type) else 2
-            self._scales = (0,) * self.scale_count
-            # The library is to look for kernels that take scales, before any are known.
-            self.set_scales((_SOME_ADDRESS,) * self.scale_count)
+            self.descriptor.set_bias(_SOME_ADDRESS + problem.alignment)
+        # The library is to look for kernels that take scales, before any are known.
+        self.descriptor.set_scales((_SOME_ADDRESS,) * self.scale_count)
 
-    def set_bias(self, address: int) -> None:
-        """Let the next call add the bias at this address; `bias_lock` must be held."""
-        if address != self._bias:
-            self._address.value = address
-            cublaslt().matmul_desc_set_attribute(
-                self.descriptor.handle, OperationAttribute.BIAS_POINTER.number, addressof(self._address), 8
-            )
-            self._bias = address
-
-    def set_scales(self, addresses: tuple[int, ...]) -> None:
-        """Let the next call scale by the float32 numbers there: of right, left and, where it has one, the result.
-
-        0 stands for no scale, which is 1. `bias_lock` must be held.
-        """
-        if addresses != self._scales:
-            for attribute, address in zip(_SCALES[: self.scale_count], addresses, strict=True):
-                self.descriptor[attribute] = address
-            self._scales = addresses
-
-    def _described(self) -> MatmulDescriptor:
+    def further(self) -> CallDescriptor:
+        """Return one more descriptor of the product, without any address."""
         problem = self.problem
-        descriptor = MatmulDescriptor(self.types.compute, self.types.scale)
+        descriptor = CallDescriptor(self.types.compute, self.types.scale, self.scale_count)
         descriptor[OperationAttribute.TRANSA] = _TRANSPOSED if problem.transpose_right else _NO
         descriptor[OperationAttribute.TRANSB] = _TRANSPOSED if problem.transpose_left else _NO
         descriptor[OperationAttribute.EPILOGUE] = _EPILOGUES[problem.activation, problem.bias]

@@ -12,9 +12,9 @@ the third in the end. Such a result is not added to: there `c` must be given whe
 from collections.abc import Callable
 from typing import Any
 
-from tensorplay.backends.base import Plan, Run
-from tensorplay.backends.cublaslt.algorithm import Algorithm
-from tensorplay.backends.cublaslt.device import device
+from tensorplay.backends.base import Launch, Plan, Run
+from tensorplay.backends.cublaslt.algorithm import Algorithm, keeps_order
+from tensorplay.backends.cublaslt.device import device, device_count
 from tensorplay.backends.cublaslt.handle import handle_of
 from tensorplay.backends.cublaslt.library import cublaslt, driver
 from tensorplay.backends.cublaslt.on_device import on_device
@@ -52,7 +52,11 @@ def algorithm_plan(operation: Operation, algorithm: Algorithm) -> Plan:
     if needed and (operation.problem.bias or operation.problem.activation != "none"):
         needed += _EPILOGUE_BYTES
     run = _runner(operation, algorithm, workspaces(ordinal).address, needed)
-    return Plan(operation.problem, str(algorithm.kernel_id), run, algorithm.workspace_bytes)
+    kernel_id = algorithm.kernel_id
+    # With several devices each call would have to look which one is current, which is half of what is saved.
+    is_plain = device_count() == 1 and not (operation.problem.bias or operation.scale_count)
+    launch = _launcher(operation, algorithm, needed) if is_plain else None
+    return Plan(operation.problem, str(kernel_id), run, algorithm.workspace_bytes, keeps_order(kernel_id), launch)
 
 
 def library_plan(operation: Operation) -> Plan:
@@ -69,7 +73,7 @@ def library_plan(operation: Operation) -> Plan:
         except (KernelUnavailableError, MemoryError):
             return 0
 
-    return Plan(operation.problem, DEFAULT, _runner(operation, None, address, ceiling), ceiling)
+    return Plan(operation.problem, DEFAULT, _runner(operation, None, address, ceiling), ceiling, is_deterministic=False)
 
 
 def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Workspace, workspace_bytes: int) -> Run:
@@ -80,10 +84,10 @@ def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Worksp
     context_at, enter, leave = int(context), cuda.cuCtxPushCurrent, cuda.cuCtxPopCurrent
     handle, matmul, refused = handle_of(ordinal), cublaslt().matmul, library_error()
     numbers = scalars(operation.types.scale)
-    zero, one, pair = numbers.zero, numbers.one, numbers.pair
+    zero, one, pair, give_back = numbers.zero, numbers.one, numbers.pair, numbers.give_back
     descriptor, d = operation.descriptor.handle, operation.d.handle
     a, b, addend = operation.a.handle, operation.b.handle, operation.c.handle
-    has_bias, bias_lock, set_bias = operation.problem.bias, operation.bias_lock, operation.set_bias
+    has_bias, idle, further = operation.problem.bias, operation.idle, operation.further
     chosen = algorithm.address if algorithm else 0
 
     def run(
@@ -96,6 +100,7 @@ def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Worksp
         beta: Any = 0.0,
         stream: int = 0,
     ) -> int:
+        factors = None
         is_elsewhere = int(current_context()[1]) != context_at
         if is_elsewhere:
             enter(context)
@@ -104,7 +109,8 @@ def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Worksp
             if alpha == 1.0 and beta in {0.0, 1.0}:
                 alpha_at, beta_at = one, (one if beta else zero)
             else:
-                alpha_at, beta_at = pair(alpha, beta)
+                factors = pair(alpha, beta)
+                alpha_at, beta_at = factors.addresses
             scratch = workspace(stream, workspace_bytes) if workspace_bytes else 0
             size = workspace_bytes if scratch else 0
             if not has_bias:
@@ -112,23 +118,53 @@ def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Worksp
                     handle, descriptor, alpha_at, right, a, left, b, beta_at, c, addend, out, d,
                     chosen, scratch, size, stream,
                 )  # fmt: skip
-                return out
-            with bias_lock:
-                set_bias(bias)
+            else:
+                try:
+                    pointed = idle.pop()
+                except IndexError:
+                    pointed = further()
+                pointed.set_bias(bias)
                 matmul(
-                    handle, descriptor, alpha_at, right, a, left, b, beta_at, c, addend, out, d,
+                    handle, pointed.handle, alpha_at, right, a, left, b, beta_at, c, addend, out, d,
                     chosen, scratch, size, stream,
                 )  # fmt: skip
+                # Not where it failed: an interrupted one may hold another address than it remembers.
+                idle.append(pointed)
         except refused as error:
-            # Named here so that this function keeps the algorithm, as `set_bias` keeps the operation.
+            # Named here so that this function keeps the algorithm, as `further` keeps the operation.
             name = algorithm.kernel_id if algorithm else "the library's own choice"
             raise LaunchError(f"{name} did not launch: {reason_of(error)}") from error
         finally:
             if is_elsewhere:
                 leave()
+        if factors is not None:
+            give_back(factors)
         return out
 
     return run
+
+
+def _launcher(operation: Operation, algorithm: Algorithm, workspace_bytes: int) -> Launch:
+    """Return a plan's `launch`: nothing but the library's call, since each look costs a small product a percent."""
+    ordinal, numbers = int(operation.problem.device), scalars(operation.types.scale)
+    handle, matmul, refused = handle_of(ordinal), cublaslt().matmul, library_error()
+    one, zero, workspace = numbers.one, numbers.zero, workspaces(ordinal).address
+    descriptor, d = operation.descriptor.handle, operation.d.handle
+    a, b, c = operation.a.handle, operation.b.handle, operation.c.handle
+    chosen = algorithm.address
+
+    def launch(left: int, right: int, out: int, stream: int) -> None:
+        try:
+            scratch = workspace(stream, workspace_bytes) if workspace_bytes else 0
+            matmul(
+                handle, descriptor, one, right, a, left, b, zero, out, c, out, d,
+                chosen, scratch, workspace_bytes, stream,
+            )  # fmt: skip
+        except refused as error:
+            # As above: this function keeps the algorithm by naming it; the plan's `run` keeps the operation.
+            raise LaunchError(f"{algorithm.kernel_id} did not launch: {reason_of(error)}") from error
+
+    return launch
 
 
 def _scaled_runner(
@@ -137,7 +173,7 @@ def _scaled_runner(
     """Return the `run` of an FP8 problem: a function of its own, so that no other pays for the scales."""
     ordinal, numbers = int(operation.problem.device), scalars(operation.types.scale)
     handle, matmul, refused = handle_of(ordinal), cublaslt().matmul, library_error()
-    descriptor, d = operation.descriptor.handle, operation.d.handle
+    idle, further, d = operation.idle, operation.further, operation.d.handle
     a, b, addend = operation.a.handle, operation.b.handle, operation.c.handle
     has_bias, count = operation.problem.bias, operation.scale_count
     chosen = algorithm.address if algorithm else 0
@@ -160,21 +196,27 @@ def _scaled_runner(
             c = 0
         elif c == 0 and addend == d:
             c = out
-        alpha_at, beta_at = numbers.pair(alpha, beta)
+        factors = numbers.pair(alpha, beta)
+        alpha_at, beta_at = factors.addresses
         scratch = workspace(stream, workspace_bytes) if workspace_bytes else 0
         try:
-            with operation.bias_lock:
-                operation.set_scales((scale_right, scale_left, scale_out)[:count])
-                if has_bias:
-                    operation.set_bias(bias)
-                matmul(
-                    handle, descriptor, alpha_at, right, a, left, b, beta_at, c, addend, out, d,
-                    chosen, scratch, workspace_bytes if scratch else 0, stream,
-                )  # fmt: skip
+            try:
+                pointed = idle.pop()
+            except IndexError:
+                pointed = further()
+            pointed.set_scales((scale_right, scale_left, scale_out)[:count])
+            if has_bias:
+                pointed.set_bias(bias)
+            matmul(
+                handle, pointed.handle, alpha_at, right, a, left, b, beta_at, c, addend, out, d,
+                chosen, scratch, workspace_bytes if scratch else 0, stream,
+            )  # fmt: skip
+            idle.append(pointed)
         except refused as error:
             # As above: this function keeps the algorithm, by naming it.
             name = algorithm.kernel_id if algorithm else "the library's own choice"
             raise LaunchError(f"{name} did not launch: {reason_of(error)}") from error
+        numbers.give_back(factors)
         return out
 
     return on_device(ordinal, run)

@@ -20,7 +20,10 @@ class CandidateSource(Protocol):
     name: ClassVar[str]
 
     def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterator[Plan]:
-        """Yield plans, built and checked, most promising first; none for a problem that is not the source's."""
+        """Return plans, built and checked, most promising first; none for a problem that is not the source's.
+
+        What takes long may be begun before the first is taken.
+        """
         ...
 
     def rebuild(self, problem: GemmProblem, kernel_id: SourceKernelId) -> Plan:

@@ -100,7 +100,7 @@ class HostBackend(Backend):
             raise KernelUnavailableError(
                 f"takes {workspace_bytes} bytes of scratch memory, the problem allows {problem.workspace_mib} MiB"
             )
-        return Plan(problem, kernel, run, workspace_bytes)
+        return Plan(problem, kernel, run, workspace_bytes, _keeps_order(parsed))
 
     def default_rotating_bytes(self, device: str) -> int:
         """Return twice a core's second-level cache."""
@@ -127,14 +127,18 @@ def _plans(problem: GemmProblem, kernels: Iterable[HostKernelId], query: Candida
     for kernel in kernels:
         if query.sources is not None and kernel.source not in query.sources:
             continue
-        if query.deterministic and kernel.source == "mkl":
+        if query.deterministic and not _keeps_order(kernel):
             continue
         try:
             run, workspace_bytes = build_kernel(kernel, problem)
         except KernelUnavailableError:
             continue
         if workspace_bytes <= query.workspace_bytes and _fits(problem, workspace_bytes):
-            yield Plan(problem, str(kernel), run, workspace_bytes)
+            yield Plan(problem, str(kernel), run, workspace_bytes, _keeps_order(kernel))
+
+
+def _keeps_order(kernel: HostKernelId) -> bool:
+    return kernel.source != "mkl"
 
 
 def _fits(problem: GemmProblem, workspace_bytes: int) -> bool:

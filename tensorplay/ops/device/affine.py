@@ -1,6 +1,6 @@
 """`addmm` and `linear` of arrays on a device: the product's own kernel adds what is added, and activates the sum."""
 
-from numbers import Number
+from numbers import Number, Real
 from typing import Any
 
 from tensorplay.errors import OperandError, ShapeError
@@ -33,15 +33,14 @@ def addmm(
     A vector of a value for each column is the bias of the kernel when beta is 1; anything else is what its beta
     multiplies, broadcast to the result first.
     """
-    for name, factor in (("alpha", alpha), ("beta", beta)):
-        if not isinstance(factor, Number):
-            raise OperandError(f"addmm: {name} is a {type(factor).__name__}; allowed: a number of the host")
     shape = check_matrices("addmm", shape_of(a), shape_of(b))
     check_activation("addmm", activation)
     given = shape_of(bias_or_c)
     check_broadcast("addmm", "bias_or_c", given, shape)
     addend = None if beta == 0 else Addend(bias_or_c, beta, is_bias=given == shape[1:] and beta == 1)
     left, right = operand(kind, a, as_is), operand(kind, b, as_is)
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        _check_factor(name, factor, left.view.dtype)
     return multiply(
         context, kind, "addmm", left, right, out, shape, as_is, alpha=alpha, addend=addend, activation=activation
     )
@@ -61,6 +60,18 @@ def linear(
     addend = None if bias is None else Addend(bias, is_bias=True)
     shape = (*inputs[:-1], rows[0])
     return multiply(context, kind, "linear", left, right, out, shape, _rows, addend=addend, activation=activation)
+
+
+def _check_factor(name: str, factor: Any, dtype: str) -> None:
+    """Raise `OperandError` unless it is a number that the products of a type can be multiplied by."""
+    is_complex = dtype.startswith("complex")
+    if not isinstance(factor, Number if is_complex else Real):
+        allowed = "a number of the host" if is_complex else f"a real number of the host, the products being {dtype}"
+        raise OperandError(f"addmm: {name} is a {type(factor).__name__}; allowed: {allowed}")
+    try:
+        complex(factor)  # type: ignore[call-overload]  # numbers are told apart above
+    except (OverflowError, TypeError, ValueError) as error:
+        raise OperandError(f"addmm: {name} is too large a {type(factor).__name__}: {error}") from error
 
 
 def _rows(view: DeviceView) -> DeviceView | None:

@@ -6,6 +6,8 @@ Read here rather than by cuda.core, whose view takes no FP8 and half a second to
 import ctypes
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tensorplay.errors import OperandError
 
 __all__ = ["CUDA", "HOST", "Tensor", "capsule_of", "tensor_of"]
@@ -63,53 +65,41 @@ def _function(name: str, result: Any, *arguments: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
-_new_capsule = _function("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 _pointer_in = _function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-# The same on a capsule that is being destroyed, which must not be made a Python object again.
-_is_unused = _function("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
-_pointer_in_dying = _function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
-
-# What is exported, until its user gives it back: the structure, its arrays and the memory's owner.
-_exported: dict[int, tuple[object, ...]] = {}
 
 
-def _give_back(address: int) -> None:
-    _exported.pop(address, None)
+class _Kept:
+    """What an exported capsule keeps alive: the memory's owner, and the numbers that the structure points to.
 
+    To NumPy it is the owner of one byte.
+    """
 
-def _end_capsule(capsule: int) -> None:
-    # A consumer renames the capsule it has taken; then it is the one to give back.
-    if _is_unused(capsule, _NAME):
-        _exported.pop(_pointer_in_dying(capsule, _NAME), None)
+    __slots__ = ("__array_interface__", "_byte", "owner", "shape", "strides")
 
-
-# A consumer may call from a thread that holds no lock of Python's; the interpreter always holds it.
-_deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_give_back)
-_destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_end_capsule)
+    def __init__(self, owner: object, tensor: Tensor) -> None:
+        numbers = ctypes.c_int64 * max(len(tensor.shape), 1)
+        self.owner = owner
+        self.shape, self.strides = numbers(*tensor.shape), numbers(*(tensor.strides or ()))
+        self._byte = ctypes.c_uint8()
+        data = (ctypes.addressof(self._byte), False)
+        self.__array_interface__ = {"shape": (1,), "typestr": "|u1", "data": data, "version": 3}
 
 
 def capsule_of(tensor: Tensor, owner: object) -> object:
-    """Return a capsule that shows the memory, which `owner` keeps alive as long as anybody uses it."""
-    ndim = len(tensor.shape)
-    numbers = ctypes.c_int64 * max(ndim, 1)
-    shape, strides = numbers(*tensor.shape), numbers(*(tensor.strides or ()))
+    """Return a capsule that shows the memory, which `owner` keeps alive as long as anybody uses it.
+
+    It is NumPy's capsule of another array, changed before anybody sees it. So what gives it back is C: a capsule may
+    be dropped while an exception is under way, or by a thread that holds no lock, where no Python code could run.
+    """
+    kept = _Kept(owner, tensor)
+    capsule: object = np.asarray(kept).__dlpack__()
     code, bits = _TYPES[tensor.dtype]
-    managed = _DLManagedTensor()
-    managed.tensor = _DLTensor(
-        data=tensor.pointer,
-        device_type=tensor.device_type,
-        device_id=tensor.device,
-        ndim=ndim,
-        code=code,
-        bits=bits,
-        lanes=1,
-        shape=shape,
-        strides=strides if tensor.strides is not None else None,
-    )
-    managed.deleter = ctypes.cast(_deleter, ctypes.c_void_p)
-    address = ctypes.addressof(managed)
-    _exported[address] = (managed, shape, strides, owner)
-    capsule: object = _new_capsule(address, _NAME, ctypes.cast(_destructor, ctypes.c_void_p))
+    shown = ctypes.cast(_pointer_in(capsule, _NAME), ctypes.POINTER(_DLManagedTensor)).contents.tensor
+    shown.data, shown.byte_offset = tensor.pointer, 0
+    shown.device_type, shown.device_id = tensor.device_type, tensor.device
+    shown.code, shown.bits, shown.lanes = code, bits, 1
+    shown.ndim, shown.shape = len(tensor.shape), kept.shape
+    shown.strides = kept.strides if tensor.strides is not None else None
     return capsule
 
 

@@ -39,7 +39,7 @@ class ExchangeKind(Kind):
         if not hasattr(array, "__dlpack__"):
             interface = array.__cuda_array_interface__
             pointer = interface["data"][0]
-            return view_of_interface(interface, owner_of(pointer) if pointer else 0)
+            return _as_told(array, view_of_interface(interface, owner_of(pointer) if pointer else 0))
         try:
             capsule = array.__dlpack__(stream=LEGACY_STREAM)
         except (BufferError, TypeError, RuntimeError) as error:
@@ -47,10 +47,15 @@ class ExchangeKind(Kind):
                 f"an operand of type {type(array).__name__} does not show its memory: {error}"
             ) from error
         seen = dlpack.tensor_of(capsule)
+        if seen.device_type != dlpack.CUDA:
+            raise OperandError(
+                f"an operand of type {type(array).__name__} says that it is on a GPU, and shows memory of another "
+                f"device (DLPack's type {seen.device_type})"
+            )
         strides = dense_strides(seen.shape) if seen.strides is None else seen.strides
-        return DeviceView(
-            seen.pointer, seen.shape, strides, seen.dtype, seen.device, LEGACY_STREAM, self.is_readonly(array), capsule
-        )
+        readonly = self.is_readonly(array)
+        view = DeviceView(seen.pointer, seen.shape, strides, seen.dtype, seen.device, LEGACY_STREAM, readonly, capsule)
+        return _as_told(array, view)
 
     def is_readonly(self, array: Any) -> bool:
         """Return whether the array must not be written to: a capsule of DLPack's first version cannot say so."""
@@ -76,6 +81,16 @@ class ExchangeKind(Kind):
 
     def _device(self, array: Any) -> int:
         return self.view(array).device
+
+
+def _as_told(array: Any, view: DeviceView) -> DeviceView:
+    """Return the view; `OperandError` when the array itself says another shape, which sizes were checked by."""
+    told = tuple(getattr(array, "shape", view.shape))
+    if told != view.shape:
+        raise OperandError(
+            f"an operand of type {type(array).__name__} says that its shape is {told}, and shows memory of {view.shape}"
+        )
+    return view
 
 
 class JaxKind(ExchangeKind):

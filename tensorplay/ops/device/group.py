@@ -62,7 +62,7 @@ class Group:
         used: Iterable[int] = pointers
         if self._busy is not None:
             used = [pointer for pointer, length in zip(pointers, self._lengths, strict=False) if length]
-        if reduce(or_, used) % ALIGNMENT:
+        if reduce(or_, used) % ALIGNMENT or not all(used):
             return False
         inputs = 2 * self._count
         return len(pointers) == inputs or are_apart(pointers, self._lengths, inputs)

@@ -1,7 +1,7 @@
 """Groups of arrays of any library: found by sizes and steps, made ready at the first use."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from tensorplay.backends.cublaslt.capture import PER_THREAD
@@ -102,13 +102,14 @@ class Groups:
         backend = backend_of(context, str(arrays.device))
         if backend.name != _BACKEND:
             return None
-        if backend.is_capturing(arrays.stream):
+        is_capturing = partial(backend.is_capturing, device=str(arrays.device))
+        if is_capturing(arrays.stream):
             # Nothing is made ready under a capture.
-            return Group(members, arrays.dtype, None, backend.is_capturing)
+            return Group(members, arrays.dtype, None, is_capturing)
         busy = tuple([member for member in members if member != EMPTY])
         mib = context.workspace_mib
         call = grouped_call(busy, dtype, arrays.device, DEFAULT_BYTES if mib is None else mib * _MIB)
-        return None if call is None else Group(members, arrays.dtype, call.run, backend.is_capturing)
+        return None if call is None else Group(members, arrays.dtype, call.run, is_capturing)
 
     def _keep(self, key: tuple[Any, ...], group: Group | None) -> None:
         if len(self._by_layout) >= _MOST_LAYOUTS:

@@ -8,7 +8,7 @@ from tensorplay.ops.device.kind import Kind
 from tensorplay.ops.device.problem import dtype_of, in_vectors, is_usable, is_writable
 from tensorplay.ops.device.view import DeviceView, span
 
-__all__ = ["Operand", "Result", "are_apart", "check_devices", "check_shape", "operand", "result"]
+__all__ = ["Operand", "Result", "are_apart", "check_devices", "check_shape", "operand", "result", "seen"]
 
 Shape = tuple[int, ...]
 Turn = Callable[[DeviceView], DeviceView | None]
@@ -33,13 +33,24 @@ class Result(NamedTuple):
     target: Any = None
 
 
+def seen(kind: Kind, plain: Any) -> DeviceView:
+    """Return the view of an array; `OperandError` when it has elements but no memory, its storage being freed."""
+    view = kind.view(plain)
+    if not view.pointer and 0 not in view.shape:
+        raise OperandError(
+            f"an operand of type {type(plain).__name__} has the shape {view.shape} and no memory: its address is 0; "
+            "perhaps its storage was freed or resized"
+        )
+    return view
+
+
 def operand(kind: Kind, array: Any, turn: Turn, shape: Shape | None = None) -> Operand:
     """Return an array as `turn` looks at it; where that cannot be read in place, a dense copy of it.
 
     `shape` is what the copy is broadcast to; `turn` returns a view for every dense array of that shape.
     """
     plain = kind.plain(array)
-    view = kind.view(plain)
+    view = seen(kind, plain)
     turned = turn(view)
     if turned is not None and (0 in turned.shape or is_usable(turned)):
         return Operand(plain, turned, plain is not array)
@@ -72,7 +83,7 @@ def result(
     plain = kind.plain(out)
     if plain is not out:
         raise OperandError("out is a lazily conjugated or negated view, which cannot be written to")
-    view = kind.view(out)
+    view = seen(kind, out)
     if view.is_readonly:
         raise OperandError(f"out is a {type(out).__name__} that cannot be written to; leave it out")
     turned = turn(view)

@@ -9,7 +9,7 @@ from tensorplay.gemm import DType
 from tensorplay.ops.activation import check_real
 from tensorplay.ops.device.kind import Kind
 from tensorplay.ops.device.launch import launch
-from tensorplay.ops.device.operand import Operand, Result, are_apart, check_devices, check_shape, result
+from tensorplay.ops.device.operand import Operand, Result, are_apart, check_devices, check_shape, result, seen
 from tensorplay.ops.device.problem import VECTOR, dtype_of, named_dtype, result_dtype
 from tensorplay.ops.device.view import DeviceView
 from tensorplay.runtime.context import TuningContext
@@ -125,7 +125,7 @@ def _addend(
     if addend is None:
         return None, None
     plain = kind.plain(addend.array)
-    view = kind.view(plain)
+    view = seen(kind, plain)
     wanted = bias_dtype(operand_dtype, result) if addend.is_bias else result
     if view.dtype != wanted.name:
         raise OperandError(
@@ -148,16 +148,16 @@ def _with_c(kind: Kind, c: Operand, where: Result, shape: Shape, turn: Turn) -> 
     Where it lies otherwise, a dense result takes a dense copy, and any other has it copied into itself.
     """
     wanted = where.view
-    seen = turn(c.view) if c.view.shape == shape else None
-    if seen is not None and (seen.shape, seen.strides) == (wanted.shape, wanted.strides):
-        if seen.pointer == wanted.pointer:
+    turned = turn(c.view) if c.view.shape == shape else None
+    if turned is not None and (turned.shape, turned.strides) == (wanted.shape, wanted.strides):
+        if turned.pointer == wanted.pointer:
             return None
-        if are_apart(seen, wanted):
-            return c._replace(view=seen)
+        if are_apart(turned, wanted):
+            return c._replace(view=turned)
     copied = kind.dense(c.array, shape)
-    seen = turn(kind.view(copied))
-    if seen is not None and seen.strides == wanted.strides:
-        return Operand(copied, seen, is_copy=True)
+    turned = turn(kind.view(copied))
+    if turned is not None and turned.strides == wanted.strides:
+        return Operand(copied, turned, is_copy=True)
     kind.assign(where.array, copied)
     return None
 

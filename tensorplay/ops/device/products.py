@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tensorplay.errors import ShapeError
+from tensorplay.errors import OperandError, ShapeError
 from tensorplay.ops.device.kind import Kind
 from tensorplay.ops.device.operand import operand
 from tensorplay.ops.device.product import Outcome, multiply
@@ -16,8 +16,14 @@ Shape = tuple[int, ...]
 
 
 def shape_of(array: Any) -> Shape:
-    """Return the shape of an array of any kind."""
-    return tuple(array.shape)
+    """Return the shape of an array of any kind; `OperandError` for one that tells none."""
+    shape = getattr(array, "shape", None)
+    if shape is None:
+        interface = getattr(array, "__cuda_array_interface__", None)
+        if interface is None:
+            raise OperandError(f"an operand of type {type(array).__name__} has no shape; allowed: arrays that have one")
+        shape = interface["shape"]
+    return tuple(shape)
 
 
 def as_is(view: DeviceView) -> DeviceView:

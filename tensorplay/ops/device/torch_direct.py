@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tensorplay.backends.base import Launch
 from tensorplay.ops.device.problem import dtype_of
 from tensorplay.ops.device.product import Outcome
 from tensorplay.ops.device.torch_guard import Check, guard_of
@@ -29,6 +30,8 @@ class Direct(Resolved):
 
     Attributes
     ----------
+    launch : callable
+        `launch(left, right, out, stream)` is `run` for a product without bias.
     check : callable
         Says whether the tensors of a call are like those that this was resolved for.
     shape : tuple of int
@@ -47,6 +50,7 @@ class Direct(Resolved):
         Those by which this is found at once.
     """
 
+    launch: Launch
     check: Check
     shape: tuple[int, ...]
     device: int
@@ -107,6 +111,7 @@ def remember(
         signature=resolved.signature,
         plan=resolved.plan,
         first_choice=resolved.first_choice,
+        launch=_launch_of(resolved),
         check=guard_of(*tensors),
         shape=tuple(outcome.array.shape),
         device=out.device,
@@ -120,6 +125,18 @@ def remember(
         next=_shortened(plans.get(key), tensors),
     )
     context.keep(plans, key, direct)
+
+
+def _launch_of(resolved: Resolved) -> Launch:
+    """Return the plan's own `launch` where it has one and a call does nothing else than run the plan."""
+    plan, run = resolved.plan, resolved.run
+    if plan is not None and plan.launch is not None and run is plan.run:
+        return plan.launch
+
+    def launch(left: int, right: int, out: int, stream: int) -> object:
+        return run(left, right, out, 0, 0, 1.0, 0.0, stream)
+
+    return launch
 
 
 def _shortened(chain: Resolved | None, tensors: tuple[Any, ...]) -> Direct | None:

@@ -1,5 +1,6 @@
 """Arrays of PyTorch."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -7,7 +8,7 @@ from tensorplay.errors import OperandError
 from tensorplay.ops.device.kind import Kind, library
 from tensorplay.ops.device.view import DeviceView
 
-__all__ = ["TorchKind", "check_no_gradient", "dtype_names", "precision_switch", "raw_stream"]
+__all__ = ["TorchKind", "check_no_gradient", "dtype_names", "precision_switch", "quick_tf32_switch", "raw_stream"]
 
 _NAMES = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2")
 
@@ -36,6 +37,18 @@ def precision_switch() -> Any:
     torch = library("torch")
     newer = getattr(torch._C, "_get_fp32_precision_getter", None)
     return newer or (lambda *_: "tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee")
+
+
+@cache
+def quick_tf32_switch() -> Callable[[], bool]:
+    """Return the function that says the same for a third of the cost, and raises `RuntimeError` where it cannot tell.
+
+    It is the older switch, which torch's own products look at.
+    """
+    torch = library("torch")
+    older: Callable[[], bool] | None = getattr(torch._C, "_get_cublas_allow_tf32", None)
+    switch = precision_switch()
+    return older or (lambda: switch("cuda", "matmul") == "tf32")
 
 
 def check_no_gradient(*tensors: Any) -> None:

@@ -38,6 +38,8 @@ def scaled_call(
         if any(address & 15 for address in scales_at):
             # The library does not read such a scale; the long way copies it.
             return None
+        if any(tensor is not None and not address for tensor, address in zip(given, addresses, strict=True)):
+            return None
         presence = tuple([tensor is None for tensor in given])
         alignment = (left | right | bias_at | addresses[-1]) & 15
         key = ("scaled", a.numel(), b.numel(), presence, alignment, *further)

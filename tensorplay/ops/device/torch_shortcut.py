@@ -13,7 +13,7 @@ from typing import Any
 from tensorplay.ops.device import affine, products
 from tensorplay.ops.device.kinds import device_kind
 from tensorplay.ops.device.torch_direct import Direct, note_addresses, remember
-from tensorplay.ops.device.torch_kind import precision_switch, raw_stream
+from tensorplay.ops.device.torch_kind import precision_switch, quick_tf32_switch, raw_stream
 from tensorplay.ops.plain import numpy_mm
 from tensorplay.runtime.context import TuningContext
 
@@ -22,16 +22,19 @@ __all__ = ["TorchShortcut", "torch_shortcut"]
 # What tensors raise that are none, or have no memory of their own; the long way says so in our words.
 _UNUSUAL = (AttributeError, RuntimeError, TypeError)
 _FACTORS = (int, float)
+# Larger ones may be beyond every type.
+_LARGEST = 1 << 62
 
 
 class TorchShortcut:
     """The operations on tensors, as `route` has them: on the host too, since a type does not tell where it is."""
 
-    __slots__ = ("_precision", "_stream_of")
+    __slots__ = ("_allows_tf32", "_precision", "_stream_of")
 
     def __init__(self) -> None:
         self._stream_of = raw_stream()
         self._precision = precision_switch()
+        self._allows_tf32 = quick_tf32_switch()
 
     def mm(self, context: TuningContext, a: Any, b: Any, out: Any) -> Any:
         """Multiply two matrices."""
@@ -41,18 +44,19 @@ class TorchShortcut:
             left, right, into = a.data_ptr(), b.data_ptr(), out.data_ptr()
             # Addresses that ran before: no size, alignment or overlap is left to look at.
             direct: Any = context.plans.get((left, right, into, None))
-            if direct is not None and not direct.check(a, b, out):
-                direct = None
+            is_found = (
+                direct is not None
+                and direct.check(a, b, out)
+                and (direct.tf32 is None or self._allows_tf32() is direct.tf32)
+            )
         except _UNUSUAL:
             return self._long_mm(context, None, a, b, out)
-        if direct is None or (
-            direct.tf32 is not None and (self._precision("cuda", "matmul") == "tf32") is not direct.tf32
-        ):
+        if not is_found:
             return self._found_mm(context, a, b, out, left, right, into)
         direct.tally.calls += 1
         stream = self._stream_of(direct.device)
         try:
-            direct.run(left, right, into, 0, 0, 1.0, 0.0, stream)
+            direct.launch(left, right, into, stream)
         except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
             context.recover(direct, error, left, right, into, 0, 0, 1.0, 0.0, stream)
         return out
@@ -67,7 +71,7 @@ class TorchShortcut:
                 direct = direct.next
         except _UNUSUAL:
             return self._long_mm(context, None, a, b, out)
-        if direct is None or not self._is_precision_of(direct):
+        if direct is None or not (left and right and into) or not self._is_precision_of(direct):
             return self._long_mm(context, key, a, b, out)
         if -direct.left_bytes < left - into < direct.out_bytes or -direct.right_bytes < right - into < direct.out_bytes:
             return self._long_mm(context, None, a, b, out)
@@ -75,7 +79,7 @@ class TorchShortcut:
         direct.tally.calls += 1
         stream = self._stream_of(direct.device)
         try:
-            direct.run(left, right, into, 0, 0, 1.0, 0.0, stream)
+            direct.launch(left, right, into, stream)
         except Exception as error:  # noqa: BLE001 - as above
             context.recover(direct, error, left, right, into, 0, 0, 1.0, 0.0, stream)
         return out
@@ -90,14 +94,14 @@ class TorchShortcut:
                 direct = direct.next
         except _UNUSUAL:
             return self._long_mm(context, None, a, b, None)
-        if direct is None or not self._is_precision_of(direct):
+        if direct is None or not (left and right) or not self._is_precision_of(direct):
             return self._long_mm(context, key, a, b, None)
         out = a.new_empty(direct.shape)
         into = out.data_ptr()
         direct.tally.calls += 1
         stream = self._stream_of(direct.device)
         try:
-            direct.run(left, right, into, 0, 0, 1.0, 0.0, stream)
+            direct.launch(left, right, into, stream)
         except Exception as error:  # noqa: BLE001 - as above
             context.recover(direct, error, left, right, into, 0, 0, 1.0, 0.0, stream)
         return out
@@ -117,7 +121,8 @@ class TorchShortcut:
         activation: str,
     ) -> Any:
         """Multiply, add a bias or a matrix, and activate the sum; the hot path is for a bias."""
-        if type(alpha) in _FACTORS and type(beta) in _FACTORS and beta == 1 and getattr(bias_or_c, "ndim", 0) == 1:
+        is_plain = type(alpha) is float or (type(alpha) is int and -_LARGEST <= alpha <= _LARGEST)
+        if is_plain and type(beta) in _FACTORS and beta == 1 and getattr(bias_or_c, "ndim", 0) == 1:
             return self.fused("addmm", context, a, b, bias_or_c, out, alpha, activation)
         kind = device_kind(bias_or_c, a, b, out)
         if kind is None:
@@ -147,7 +152,8 @@ class TorchShortcut:
                 direct = direct.next
         except _UNUSUAL:
             key, direct = None, None
-        if direct is None or not self._is_precision_of(direct):
+        is_there = left and right and (bias is None or bias_at) and (out is None or into)
+        if direct is None or not is_there or not self._is_precision_of(direct):
             return self._long_fused(name, context, key, a, b, bias, out, alpha, activation)
         if out is None:
             out = a.new_empty(direct.shape)

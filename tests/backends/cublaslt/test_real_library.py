@@ -45,9 +45,12 @@ assert [operation.descriptor[each] for each in (O.COMPUTE_TYPE, O.SCALE_TYPE, O.
     68, 0, 1, 0, 36,
 ]
 assert operation.descriptor[O.BIAS_POINTER] % 8 == 4
-with operation.bias_lock:
-    operation.set_bias(0x7000)
-assert operation.descriptor[O.BIAS_POINTER] == 0x7000
+further = operation.further()
+assert further is not operation.descriptor and further[O.BIAS_POINTER] == 0
+further.set_bias(0x7000)
+assert further[O.BIAS_POINTER] == 0x7000 != operation.descriptor[O.BIAS_POINTER]
+same = (O.COMPUTE_TYPE, O.SCALE_TYPE, O.TRANSA, O.TRANSB, O.EPILOGUE, O.BIAS_DATA_TYPE)
+assert [further[each] for each in same] == [operation.descriptor[each] for each in same]
 shape = (L.TYPE, L.ROWS, L.COLS, L.LD, L.BATCH_COUNT, L.STRIDED_BATCH_OFFSET)
 assert [operation.a[each] for each in shape] == [14, 9, 7, 11, 3, 77], "our right operand is the library's A"
 assert [operation.b[each] for each in shape] == [14, 9, 5, 9, 3, 0], "our left operand is the library's B"
@@ -65,12 +68,13 @@ scales = (O.A_SCALE_POINTER, O.B_SCALE_POINTER, O.D_SCALE_POINTER)
 assert [mixed.descriptor[each] != 0 for each in scales] == [True, True, False], "only FP8 results have a scale"
 narrow = Operation(float8)
 assert (mixed.scale_count, narrow.scale_count) == (2, 3)
-with narrow.bias_lock:
-    narrow.set_scales((0x100, 0x200, 0x300))
-    assert [narrow.descriptor[each] for each in scales] == [0x100, 0x200, 0x300]
-    narrow.set_scales((0, 0x200, 0))
-    assert [narrow.descriptor[each] for each in scales] == [0, 0x200, 0]
-del mixed, narrow
+scaled = narrow.further()
+assert [scaled[each] for each in scales] == [0, 0, 0]
+scaled.set_scales((0x100, 0x200, 0x300))
+assert [scaled[each] for each in scales] == [0x100, 0x200, 0x300]
+scaled.set_scales((0, 0x200, 0))
+assert [scaled[each] for each in scales] == [0, 0x200, 0]
+del mixed, narrow, scaled, further
 
 kernel_id = LtKernelId(0, 20, 11, 3, 2, 1, 7, 4, 2)
 algorithm = (c_uint64 * 8)()

@@ -65,3 +65,4 @@ def test_mkl_takes_no_part_where_bits_must_repeat(mkl: Any) -> None:
     sources = frozenset({"mkl"})
     assert list(HostBackend().candidates(PROBLEM, CandidateQuery(sources=sources)))
     assert not list(HostBackend().candidates(PROBLEM, CandidateQuery(sources=sources, deterministic=True)))
+    assert not HostBackend().rebuild(PROBLEM, "host_mkl_threads1").is_deterministic

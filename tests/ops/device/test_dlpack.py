@@ -1,6 +1,8 @@
 """DLPack as NumPy reads and writes it, and as nobody should."""
 
 import gc
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,19 +62,54 @@ def test_other_types_are_named() -> None:
     assert tensor_of(np.zeros(3, bool).__dlpack__()).dtype == "bool8"
 
 
+class Owner:
+    """Whatever owns memory."""
+
+
+class Producer:
+    """Shows memory of an owner that it keeps no longer than its capsules do."""
+
+    def __init__(self, tensor: Tensor, lives: Callable[[], object]) -> None:
+        self.tensor, self.lives = tensor, lives
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.tensor.device_type, 0
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return capsule_of(self.tensor, self.lives())
+
+
 def test_the_memory_s_owner_lives_as_long_as_somebody_uses_it() -> None:
-    before = len(dlpack._exported)
-    capsule = capsule_of(Tensor(4096, (1,), None, "float32", HOST, 0), object())
-    assert len(dlpack._exported) == before + 1
+    owner = Owner()
+    lives = weakref.ref(owner)
+    capsule = capsule_of(Tensor(4096, (1,), None, "float32", HOST, 0), owner)
+    del owner
+    assert lives() is not None
     del capsule
-    assert len(dlpack._exported) == before
-    array = np.from_dlpack(Exporter(np.arange(1000.0)))
+    assert lives() is None
+
+    numbers, owner = np.arange(1000.0), Owner()
+    lives = weakref.ref(owner)
+    shown = Tensor(numbers.ctypes.data, (1000,), (1,), "float64", HOST, 0)
+    array = np.from_dlpack(Producer(shown, lives))
+    del owner
     gc.collect()
-    assert len(dlpack._exported) == before + 1
-    np.testing.assert_array_equal(array, np.arange(1000.0))
+    assert lives() is not None
+    np.testing.assert_array_equal(array, numbers)
     del array
     gc.collect()
-    assert len(dlpack._exported) == before
+    assert lives() is None
+
+
+def test_a_consumer_s_error_arrives_though_it_drops_the_capsule_while_raising() -> None:
+    owner = Owner()
+    lives = weakref.ref(owner)
+    on_device = Tensor(4096, (4,), None, "float32", dlpack.CUDA, 0)
+    with pytest.raises((BufferError, RuntimeError)):
+        np.from_dlpack(Producer(on_device, lives))
+    del owner
+    gc.collect()
+    assert lives() is None
 
 
 def test_a_capsule_that_was_taken_or_is_none_is_refused() -> None:

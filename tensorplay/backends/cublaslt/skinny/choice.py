@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import zip_longest
 from typing import NamedTuple
 
-from tensorplay.backends.cublaslt.skinny.configuration import Configuration
+from tensorplay.backends.cublaslt.skinny.configuration import RUNS, Configuration, has_ring
 from tensorplay.backends.cublaslt.skinny.estimate import estimate, geometry_cost
 from tensorplay.backends.cublaslt.skinny.shape import Shape
 from tensorplay.errors import KernelUnavailableError
@@ -24,7 +23,9 @@ _SPANS = (1, 2, 4)
 # Beyond so many columns of half types multiply-adds cannot keep up with the memory.
 _MOST_ADDED = 4
 _REGISTERS, _RING = 1, 2
-_MOST_ALIKE = 2
+# Of those that cut the weight up alike so many are offered, before the best of another kind so many, and nobody who is
+# so many times slower than the fastest, all by the model.
+_MOST_ALIKE, _LEADING, _BAR = 2, 2, 1.3
 # Of each kind, as many ways to cut the weight up are looked at more closely: a tuning pass has no time for all.
 _MOST_GEOMETRIES = 20
 
@@ -58,32 +59,39 @@ def promising(shape: Shape, *, multiprocessors: int, clusters: bool) -> list[Con
     for mma in _kinds(shape):
         cut = list(_geometries(mma, shape, _SPLITS if clusters else (1,)))
         cut.sort(key=lambda each: geometry_cost(shape, each.tile, each.split, multiprocessors))
-        found += _built(cut[:_MOST_GEOMETRIES], shape)
+        found += _built(cut[:_MOST_GEOMETRIES], shape, shape.weight_alignment)
     return sorted(found, key=lambda each: estimate(each, shape, multiprocessors))
 
 
-def varied(ranked: Iterable[Configuration]) -> Iterator[Configuration]:
-    """Yield the best of each kind, the second of each, and so on, but few rings that cut the weight up in the same way.
+def varied(shape: Shape, *, multiprocessors: int, clusters: bool) -> Iterator[Configuration]:
+    """Yield the fastest by the model, but few that cut the weight up in the same way, and early the best of each kind.
 
-    The model knows better which of one kind is faster than which kind is, and of rings it knows the cut best.
+    The model knows the cut best, and it was fitted to one device: on others another kind may be the fastest. What it
+    thinks much slower than the fastest is left out.
     """
-    of_kinds: dict[int, list[Configuration]] = {}
-    alike = Counter[tuple[int, int, int]]()
-    for each in ranked:
-        alike[each.mma, each.tile, each.split] += 1
-        if each.mma != _RING or alike[each.mma, each.tile, each.split] <= _MOST_ALIKE:
-            of_kinds.setdefault(each.mma, []).append(each)
-    if _RING in of_kinds:
+    ranked = promising(shape, multiprocessors=multiprocessors, clusters=clusters)
+    if shape.is_along and has_ring(shape):
         # The same instructions with fewer bytes under way.
-        of_kinds.pop(_REGISTERS, None)
-    for turn in zip_longest(*of_kinds.values()):
-        yield from (each for each in turn if each is not None)
+        ranked = [each for each in ranked if each.mma != _REGISTERS]
+    estimates = {each: estimate(each, shape, multiprocessors) for each in ranked}
+    alike = Counter[tuple[int, ...]]()
+    chosen: list[Configuration] = []
+    for each in ranked:
+        cut = each.mma, each.tile, each.split, each.threads
+        alike[cut] += 1
+        if alike[cut] <= _MOST_ALIKE and estimates[each] <= _BAR * estimates[ranked[0]]:
+            chosen.append(each)
+    leading = chosen[:_LEADING]
+    best_of_kinds = {each.mma: each for each in reversed(chosen)}
+    others = [each for mma, each in best_of_kinds.items() if mma not in {lead.mma for lead in leading}]
+    yield from dict.fromkeys([*leading, *others, *chosen])
 
 
 def reasonable(shape: Shape) -> Iterator[Configuration]:
-    """Yield the configurations that use the widest loads, without those that nothing speaks for."""
+    """Yield the configurations that use the widest loads, and all rings, without those that nothing speaks for."""
     for mma in _kinds(shape):
-        yield from _built(_geometries(mma, shape, _SPLITS), shape)
+        for vec in RUNS if mma == _RING else (shape.weight_alignment,):
+            yield from _built(_geometries(mma, shape, _SPLITS), shape, vec)
 
 
 def neighbouring(configuration: Configuration, shape: Shape) -> Iterator[Configuration]:
@@ -98,7 +106,7 @@ def neighbouring(configuration: Configuration, shape: Shape) -> Iterator[Configu
         *({"depth_warps": each} for each in _beside(depth_warps, _DEPTH_WARPS)),
         *({"split": each} for each in _beside(configuration.split, _SPLITS)),
         *({"stages": each} for each in _beside(configuration.stages, _STAGES)),
-        *({"vec": each} for each in _beside(configuration.vec, (2, 4, 8, 16))),
+        *({"vec": each} for each in _beside(configuration.vec, RUNS if configuration.mma == _RING else (2, 4, 8, 16))),
     ):
         tall, wide, deep = (
             changed.get(name, now)
@@ -123,8 +131,7 @@ def _kinds(shape: Shape) -> tuple[int, ...]:
     """Return the values of `mma` that may be worth while, the best first."""
     if shape.dtype.itemsize != 2:
         return (0,)
-    has_ring = shape.is_along and min(shape.weight_alignment, shape.x_alignment) == 16
-    matrix = (2, 1) if has_ring else (1,)
+    matrix = (2, 1) if has_ring(shape) else (1,)
     return (*matrix, 0) if shape.columns <= _MOST_ADDED else matrix
 
 
@@ -135,7 +142,7 @@ def _geometries(mma: int, shape: Shape, splits: tuple[int, ...]) -> Iterator[Geo
                 yield Geometry(mma, rows, row_warps, split)
 
 
-def _built(geometries: Iterable[Geometry], shape: Shape) -> Iterator[Configuration]:
+def _built(geometries: Iterable[Geometry], shape: Shape, vec: int) -> Iterator[Configuration]:
     for mma, rows, row_warps, split in geometries:
         for depth_warps in _DEPTH_WARPS:
             for stages in _STAGES:
@@ -144,7 +151,7 @@ def _built(geometries: Iterable[Geometry], shape: Shape) -> Iterator[Configurati
                     tile=rows * row_warps,
                     rows=rows,
                     split=split,
-                    vec=shape.weight_alignment,
+                    vec=vec,
                     stages=stages,
                     threads=_WARP * row_warps * depth_warps,
                 )

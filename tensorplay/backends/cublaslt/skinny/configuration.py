@@ -6,10 +6,13 @@ from tensorplay.backends.cublaslt.skinny.shape import Shape
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import SourceKernelId
 
-__all__ = ["SOURCE", "Configuration"]
+__all__ = ["RUNS", "SOURCE", "Configuration", "has_ring"]
 
 SOURCE = "skinny"
 """The first word of the kernel ids."""
+
+RUNS = (16, 32, 64)
+"""Values of `vec` of a ring."""
 
 _RING, _WIDEST = 2, 16
 _LARGEST_SPLIT = 8
@@ -18,10 +21,8 @@ _MOST_WARPS = 16
 # Within a warp's rows, offsets are counted in 32 bits.
 _LARGEST_OFFSET = 2**31
 _WARP = 32
-# What a block has without asking for more, and when it asks.
-_SHARED_BYTES, _MOST_SHARED_BYTES = 48 << 10, 227 << 10
-# What a ring copies of a row at a time.
-_LINE = 128
+# What a block has when it asks for more than is given to all.
+_MOST_SHARED_BYTES = 227 << 10
 # A thread has 255 registers and a block 65536; beside those for operands and sums this many are for addresses.
 _MOST_REGISTERS, _BLOCK_REGISTERS, _OTHER_REGISTERS = 176, 65536, 40
 
@@ -41,7 +42,7 @@ class Configuration:
     split : int
         Blocks, of one cluster, that share out the depth: 1, 2, 4 or 8.
     vec : int
-        Bytes of one load from the weight.
+        Bytes of one load from the weight; of a ring, an eighth of what is copied of a row at a time.
     stages : int
         Chunks of the depth that a warp has in flight.
     threads : int
@@ -86,8 +87,8 @@ class Configuration:
 
     def chunk(self, shape: Shape) -> int:
         """Return the steps of the depth that a warp adds up at a time."""
-        if self.mma == _RING:
-            return _LINE // shape.dtype.itemsize
+        if self.mma == _RING and shape.is_along:
+            return 8 * self.vec // shape.dtype.itemsize
         if shape.is_along:
             return 32 if self.mma else _WARP * self.span(shape)
         return 16 if self.mma else 4
@@ -103,7 +104,8 @@ class Configuration:
         sums = self.depth_warps * self.tile * shape.columns * 4
         if self.mma != _RING:
             return sums
-        return max(sums, self.warps * self.stages * (self.rows + _eights(shape)) * _LINE)
+        lines = (self.rows + _eights(shape)) * self.chunk(shape) * shape.dtype.itemsize
+        return max(sums, self.warps * self.stages * lines)
 
     def check(self, shape: Shape) -> None:
         """Raise `KernelUnavailableError`, with the reason, when there is no such kernel for a shape."""
@@ -112,13 +114,9 @@ class Configuration:
             raise KernelUnavailableError(f"{self.kernel_id} cannot be: {reason}")
 
     def _reason(self, shape: Shape) -> str | None:
-        item = shape.dtype.itemsize
-        if self.mma not in {0, 1, _RING} or (self.mma and item != 2):
-            return "mma is 0, or for half types 1 or 2"
-        if self.mma == _RING and (not shape.is_along or min(self.vec, shape.x_alignment) != _WIDEST):
-            return f"mma 2 takes rows of the weight, and of x, that are aligned to {_WIDEST} bytes, {_WIDEST} at a time"
-        if self.vec not in {16, 8, 4, 2} or not item <= self.vec <= shape.weight_alignment:
-            return f"vec is a power of two from {item} to {shape.weight_alignment}, the alignment of the weight's rows"
+        reason = self._why_no_loads(shape)
+        if reason is not None:
+            return reason
         if self.split not in {1, 2, 4, 8}:
             return f"split is a power of two up to {_LARGEST_SPLIT}"
         if not 1 <= self.stages <= _MOST_STAGES:
@@ -130,14 +128,28 @@ class Configuration:
             return f"rows are a multiple of {step}"
         if self.tile < 1 or self.tile % self.rows or self.warps % (self.tile // self.rows):
             return "tile is so many times rows that its warps can be shared out evenly"
-        if self.rows * shape.weight_ld * item >= _LARGEST_OFFSET:
-            return f"the rows of a warp lie up to {self.rows * shape.weight_ld * item} bytes apart"
-        most = _MOST_SHARED_BYTES if self.mma == _RING else _SHARED_BYTES
-        if self.shared_bytes(shape) > most:
-            return f"it takes {self.shared_bytes(shape)} bytes of shared memory, a block has {most}"
+        offset = self.rows * shape.weight_ld * shape.dtype.itemsize
+        if offset >= _LARGEST_OFFSET:
+            return f"the rows of a warp lie up to {offset} bytes apart"
+        if self.shared_bytes(shape) > _MOST_SHARED_BYTES:
+            return f"it takes {self.shared_bytes(shape)} bytes of shared memory, a block has {_MOST_SHARED_BYTES}"
         room = min(_MOST_REGISTERS, _BLOCK_REGISTERS // self.threads - _OTHER_REGISTERS)
         if self.registers(shape) > room:
             return f"a thread holds {self.registers(shape)} words of operands and sums, it has room for {room}"
+        return None
+
+    def _why_no_loads(self, shape: Shape) -> str | None:
+        """Return why there are no such instructions, or no such loads for them."""
+        item = shape.dtype.itemsize
+        if self.mma not in {0, 1, _RING} or (self.mma and item != 2):
+            return "mma is 0, or for half types 1 or 2"
+        if self.mma == _RING:
+            if not has_ring(shape):
+                return f"mma 2 takes stored rows, of the weight and of x, that are whole {_WIDEST} bytes"
+            if self.vec not in (RUNS if shape.is_along else RUNS[:1]):
+                return f"vec of mma 2 is one of {', '.join(map(str, RUNS))} along stored rows, else {_WIDEST}"
+        elif self.vec not in {16, 8, 4, 2} or not item <= self.vec <= shape.weight_alignment:
+            return f"vec is a power of two from {item} to {shape.weight_alignment}, the alignment of the weight's rows"
         return None
 
     def registers(self, shape: Shape) -> int:
@@ -153,6 +165,12 @@ class Configuration:
             return self.stages * words * (self.rows + shape.columns) + self.rows * shape.columns
         a_lane = self.rows // _WARP
         return self.stages * (a_lane + shape.columns) * item + a_lane * shape.columns
+
+
+def has_ring(shape: Shape) -> bool:
+    """Return whether a shape's operands can be copied into a ring, 16 bytes at a time."""
+    is_whole = shape.is_along or shape.rows * shape.dtype.itemsize % _WIDEST == 0
+    return shape.dtype.itemsize == 2 and is_whole and min(shape.weight_alignment, shape.x_alignment) == _WIDEST
 
 
 def _eights(shape: Shape) -> int:

@@ -1,7 +1,8 @@
-"""About how long a configuration takes: a small model, fitted to what an H200 took.
+"""About how long a configuration takes: a small model, fitted to what an H200 took (`tests/data/skinny_h200.json`).
 
-It knows what there is to read, the blocks that are left over in the last wave, the blocks of one multiprocessor that
-have bytes under way at once, and that each turn of a warp's loop has a latency of its own.
+It knows what there is to read, the blocks that are left over in the last wave, the bytes that the blocks of one
+multiprocessor have under way at once, and that each turn of a warp's loop has a latency of its own. All constants were
+fitted together to the times of some 1,600 configurations of 18 shapes, so that the fastest come first.
 """
 
 from typing import NamedTuple
@@ -16,7 +17,7 @@ _MOST_THREADS, _REGISTERS, _MOST_BLOCKS, _SHARED_BYTES = 2048, 65536, 32, 228 <<
 _FURTHER_SHARED, _FURTHER_REGISTERS, _THREAD_REGISTERS = 1024, 34, 255
 _RATE = 4.25e6
 """Bytes of the weight in a microsecond."""
-_ALONE, _FURTHER_WAVES, _WAVE_US, _SPLIT_US, _MEETING_US = 0.6, 0.19, 1.2, 1.4, 0.02
+_ALONE, _FURTHER_WAVES, _WAVE_US, _SPLIT_US, _MEETING_US = 0.31, 0.04, 1.4, 1.95, 0.007
 
 
 class _Kind(NamedTuple):
@@ -24,18 +25,21 @@ class _Kind(NamedTuple):
 
     Attributes
     ----------
-    in_flight : float
-        Bytes that a multiprocessor must have under way, and what is lost with fewer.
+    begin_us : float
+        Until the first bytes are there, and after the last.
+    in_flight, scarcity : float
+        Bytes that a multiprocessor should have under way, and what is lost with fewer.
     turn_us : float
         Of a warp's loop.
     idle_stages : float
         Of those that a warp has, on average not under way.
     adding : float
-        Time per column, or for all, as a share of that for reading.
+        Time for adding up, as a share of that for reading.
     again : float
-        Price of reading x once for each tile.
+        Price of reading x once for each tile, a column.
     """
 
+    begin_us: float
     in_flight: float
     scarcity: float
     turn_us: float
@@ -45,10 +49,12 @@ class _Kind(NamedTuple):
 
 
 _KINDS = (
-    _Kind(in_flight=7700.0, scarcity=3.3, turn_us=0.25, idle_stages=0.0, adding=0.1, again=0.0),
-    _Kind(in_flight=7700.0, scarcity=3.3, turn_us=0.16, idle_stages=0.0, adding=0.65, again=0.0),
-    _Kind(in_flight=98304.0, scarcity=0.15, turn_us=0.06, idle_stages=0.5, adding=0.0, again=0.4),
+    _Kind(begin_us=1.3, in_flight=131e3, scarcity=0.096, turn_us=0.1, idle_stages=0.0, adding=0.0, again=0.15),
+    _Kind(begin_us=1.6, in_flight=21e3, scarcity=0.24, turn_us=0.125, idle_stages=0.1, adding=0.14, again=0.1),
+    _Kind(begin_us=1.7, in_flight=133e3, scarcity=0.035, turn_us=0.029, idle_stages=1.0, adding=0.063, again=0.03),
 )
+# Of a lone stage something is under way until it is waited for.
+_LEAST_STAGES = 0.3
 
 
 def geometry_cost(shape: Shape, tile: int, split: int, multiprocessors: int) -> float:
@@ -62,15 +68,16 @@ def geometry_cost(shape: Shape, tile: int, split: int, multiprocessors: int) -> 
 
 def estimate(configuration: Configuration, shape: Shape, multiprocessors: int) -> float:
     """Return about how long it takes, in microseconds; infinite where not one block fits."""
-    kind, columns = _KINDS[configuration.mma], shape.columns
-    blocks = -(-shape.rows // configuration.tile) * configuration.split
+    kind = _KINDS[configuration.mma]
+    tiles = -(-shape.rows // configuration.tile)
+    blocks = tiles * configuration.split
     resident = _resident(configuration, shape)
     if resident == 0:
         return float("inf")
     each = -(-blocks // multiprocessors)
     chunk = configuration.chunk(shape)
     # While a stage of a ring is added up it brings nothing.
-    stages = configuration.stages - kind.idle_stages
+    stages = max(_LEAST_STAGES, configuration.stages - kind.idle_stages)
     flying = configuration.warps * stages * configuration.rows * chunk * shape.dtype.itemsize
     # No more than there is to read.
     needed = min(kind.in_flight, shape.weight_bytes / multiprocessors)
@@ -81,10 +88,13 @@ def estimate(configuration: Configuration, shape: Shape, multiprocessors: int) -
         reading *= 1.0 + _ALONE * (each * multiprocessors / blocks - 1.0)
     else:
         reading *= 1.0 + _FURTHER_WAVES * (whole_waves / waves - 1.0)
+    # Rows beyond the last are read too.
+    reading *= tiles * configuration.tile / shape.rows
+    reading += kind.adding + kind.again * shape.columns / configuration.tile
     turns = -(-shape.depth // (chunk * configuration.depth_warps * configuration.split))
-    reading += kind.adding * (1 if configuration.mma else columns) + kind.again * columns / configuration.tile
     meeting = _MEETING_US * configuration.depth_warps + _split_us(configuration.split)
-    return shape.weight_bytes / _RATE * reading + meeting + _WAVE_US * (whole_waves - 1.0) + kind.turn_us * turns
+    once = kind.begin_us + meeting + _WAVE_US * (whole_waves - 1.0)
+    return shape.weight_bytes / _RATE * reading + once + kind.turn_us * turns
 
 
 def _split_us(split: int) -> float:

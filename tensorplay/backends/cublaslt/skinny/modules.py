@@ -1,20 +1,18 @@
 """Skinny kernels compiled and loaded: each once a process and device, and compiled once for all processes of a user."""
 
-import os
 from functools import cache
 from typing import Any
 
 from tensorplay.backends.cublaslt.capture import is_any_capture_seen
 from tensorplay.backends.cublaslt.device import current, device, relaxed_capture
-from tensorplay.backends.cublaslt.library import driver, nvrtc
-from tensorplay.backends.cublaslt.nvrtc import compile_source
-from tensorplay.backends.cublaslt.skinny.cubin_cache import CubinCache, cache_folder
+from tensorplay.backends.cublaslt.library import driver
+from tensorplay.backends.cublaslt.skinny.compiling import code_of
 from tensorplay.backends.cublaslt.skinny.source_text import ENTRY_NAME
-from tensorplay.backends.cublaslt.status import check, check_compiler
+from tensorplay.backends.cublaslt.status import check
 from tensorplay.errors import KernelUnavailableError, LaunchError
 from tensorplay.locks import ForkSafeLock
 
-__all__ = ["MOST_LOADED", "loaded_function", "machine_code", "most_shared_bytes"]
+__all__ = ["MOST_LOADED", "is_loaded", "loaded_function", "most_shared_bytes"]
 
 MOST_LOADED = 4096
 """Kernels kept loaded; a search of ever new shapes compiles no more of them."""
@@ -23,20 +21,9 @@ _functions: dict[tuple[int, str], Any] = {}
 _loading = ForkSafeLock()
 
 
-def machine_code(source: str, capability: tuple[int, int], files: CubinCache) -> bytes:
-    """Return a source's machine code, from the files or compiled and put there; needs no device.
-
-    Raises
-    ------
-    KernelUnavailableError
-        When there is no compiler. `LaunchError` when it refuses.
-    """
-    parts = (source, f"sm_{capability[0]}{capability[1]}", _compiler_version())
-    code = files.read(*parts)
-    if code is None:
-        code = compile_source(source, capability)
-        files.write(code, *parts)
-    return code
+def is_loaded(ordinal: int, source: str) -> bool:
+    """Return whether the function of a source is loaded on a device."""
+    return (ordinal, source) in _functions
 
 
 def loaded_function(ordinal: int, source: str) -> Any:
@@ -77,7 +64,7 @@ def _loaded(ordinal: int, source: str) -> Any:
                 "a skinny kernel is not loaded yet and a graph capture is live; run the product once before capturing"
             )
         try:
-            code = machine_code(source, device(ordinal).capability, _files())
+            code = code_of(source, device(ordinal).capability)
             with relaxed_capture():
                 module = check(cuda.cuModuleLoadData(code), "loading a skinny kernel")
                 function = check(cuda.cuModuleGetFunction(module, ENTRY_NAME.encode()), "finding a skinny kernel")
@@ -90,18 +77,3 @@ def _loaded(ordinal: int, source: str) -> Any:
         except LaunchError as error:
             raise KernelUnavailableError(f"a skinny kernel is not to be had here: {error}") from error
     return function
-
-
-@cache
-def _files() -> CubinCache:
-    return CubinCache(cache_folder(os.environ))
-
-
-@cache
-def _compiler_version() -> str:
-    compiler = nvrtc()
-    try:
-        major, minor = check_compiler(compiler.nvrtcVersion(), "asking the compiler for its version")[0:2]
-    except RuntimeError as error:
-        raise KernelUnavailableError(f"the run-time compiler cannot be loaded: {error}") from error
-    return f"{major}.{minor}"

@@ -1,22 +1,26 @@
 """The source of candidates `skinny`: kernels of our own for products of few rows or columns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import ClassVar
 
 from tensorplay.backends.base import CandidateQuery, Plan
 from tensorplay.backends.cublaslt.device import device
-from tensorplay.backends.cublaslt.skinny.choice import neighbouring, promising, varied
+from tensorplay.backends.cublaslt.skinny.choice import neighbouring, varied
+from tensorplay.backends.cublaslt.skinny.compiling import at_once, begin_compiling
 from tensorplay.backends.cublaslt.skinny.configuration import SOURCE, Configuration
+from tensorplay.backends.cublaslt.skinny.estimate import estimate
+from tensorplay.backends.cublaslt.skinny.modules import is_loaded
 from tensorplay.backends.cublaslt.skinny.plan import skinny_plan
-from tensorplay.backends.cublaslt.skinny.shape import skinny_shape
+from tensorplay.backends.cublaslt.skinny.shape import Shape, skinny_shape
+from tensorplay.backends.cublaslt.skinny.source_text import source_text
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import GemmProblem, SourceKernelId
 
 __all__ = ["SkinnySource"]
 
 _CLUSTERS = (9, 0)
-# Each is compiled, at about 0.2 s, where it has not been before.
+# Each is compiled, at 0.1 to 0.4 s, where it has not been before; as many at once as there are processors.
 _MOST_OFFERED = {"wide": 4, "search": 12}
 
 
@@ -26,32 +30,50 @@ class SkinnySource:
     name: ClassVar[str] = SOURCE
 
     def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterator[Plan]:
-        """Yield a handful of plans, most promising first; none for other problems, and none for `heuristic`."""
+        """Return a handful of plans, most promising first; none for other problems, and none for `heuristic`.
+
+        Their kernels are being compiled from the call on, so that whoever has something else to do first loses no time.
+        """
         if query.breadth == "heuristic" or (query.sources is not None and self.name not in query.sources):
-            return
+            return iter(())
         try:
             shape = skinny_shape(problem)
         except KernelUnavailableError:
-            return
+            return iter(())
         here = device(int(problem.device))
-        ranked = promising(shape, multiprocessors=here.multiprocessors, clusters=here.capability >= _CLUSTERS)
-        yield from islice(self._plans(problem, varied(ranked)), _MOST_OFFERED[query.breadth])
+        clusters = here.capability >= _CLUSTERS
+        ranked = varied(shape, multiprocessors=here.multiprocessors, clusters=clusters)
+        chosen = list(islice(ranked, _MOST_OFFERED[query.breadth]))
+        _begin(problem, chosen, shape)
+        return self._plans(problem, chosen)
 
     def rebuild(self, problem: GemmProblem, kernel_id: SourceKernelId) -> Plan:
         """Return the plan that a kernel id names; `KernelUnavailableError`, with the reason, when there is none."""
         return skinny_plan(problem, Configuration.of(kernel_id))
 
     def neighbours(self, problem: GemmProblem, kernel_id: SourceKernelId, query: CandidateQuery) -> Iterator[Plan]:
-        """Yield plans one step away from a kernel id of this problem."""
+        """Yield plans one step away from a kernel id of this problem, the fastest by the model first."""
         del query
-        shape = skinny_shape(problem)
-        yield from self._plans(problem, neighbouring(Configuration.of(kernel_id), shape))
+        shape, here = skinny_shape(problem), device(int(problem.device))
+        beside = list(neighbouring(Configuration.of(kernel_id), shape))
+        beside.sort(key=lambda each: estimate(each, shape, here.multiprocessors))
+        size = at_once()
+        for begin in range(0, len(beside), size):
+            batch = beside[begin : begin + size]
+            _begin(problem, batch, shape)
+            yield from self._plans(problem, batch)
 
     @staticmethod
-    def _plans(problem: GemmProblem, configurations: Iterator[Configuration]) -> Iterator[Plan]:
+    def _plans(problem: GemmProblem, configurations: Iterable[Configuration]) -> Iterator[Plan]:
         for configuration in configurations:
             try:
                 yield skinny_plan(problem, configuration)
             except KernelUnavailableError:
                 # Not here: an older device, a compiler that refuses. The others may run.
                 continue
+
+
+def _begin(problem: GemmProblem, configurations: Sequence[Configuration], shape: Shape) -> None:
+    ordinal = int(problem.device)
+    sources = [source_text(each, shape) for each in configurations]
+    begin_compiling([each for each in sources if not is_loaded(ordinal, each)], device(ordinal).capability)

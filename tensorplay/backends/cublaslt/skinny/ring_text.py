@@ -8,9 +8,12 @@ none waits for another until all is summed.
 __all__ = ["RING_ALONG", "RING_LOOP"]
 
 # A line of 128 bytes is eight pieces of 16, of one row of the weight or column of x. In lines of odd numbers the halves
-# change places: then eight lanes, which read four pieces of two lines each, meet no bank twice.
+# change places: then eight lanes, which read four pieces of two lines each, meet no bank twice. A copy takes RUN pieces
+# of a row that follow one another in memory, so AT_ONCE rows. In a stage their first lines come first, then their
+# second ones, and so on.
 RING_ALONG = r"""
-constexpr int CHUNK = 64, LINE = 128, LINES = ROWS + COLUMNS;
+constexpr int LINE = 128, LINES = ROWS + COLUMNS, RUN = VEC / 2, AT_ONCE = 32 / RUN, CHUNK = 8 * RUN;
+constexpr int STAGE = RUN / 8 * LINES * LINE;
 
 struct Sum {
     char* ring;
@@ -22,11 +25,11 @@ struct Sum {
     __device__ __forceinline__ Sum(const Arguments& a, int first_row)
     {
         first_row = row_within(a, first_row);
-        ring = (char*)shared_floats() + threadIdx.x / 32 * (STAGES * LINES * LINE);
+        ring = (char*)shared_floats() + threadIdx.x / 32 * (STAGES * STAGE);
         row_bytes = a.weight_ld * ITEM;
         column_bytes = a.x_column_step * ITEM;
-        start = a.weight + first_row * row_bytes + lane() % 8 * 16;
-        x_start = a.x + lane() % 8 * 16;
+        start = a.weight + first_row * row_bytes + lane() % RUN * 16;
+        x_start = a.x + lane() % RUN * 16;
         last_row = a.rows - 1 - first_row;
 #pragma unroll
         for (int i = 0; i < ROWS / 8; ++i)
@@ -36,7 +39,7 @@ struct Sum {
     // Where a piece of a line is in a stage.
     static __device__ __forceinline__ int place(int line, int piece)
     {
-        return line * LINE + (piece ^ line % 2 * 4) * 16;
+        return (piece / 8 * LINES + line) * LINE + (piece % 8 ^ line % 2 * 4) * 16;
     }
     __device__ __forceinline__ const char* row(int number) const
     {
@@ -44,37 +47,40 @@ struct Sum {
     }
     __device__ __forceinline__ void load(const Arguments& a, int stage, int chunk) const
     {
-        const long long first = (long long)chunk * LINE;
-        const int line = lane() / 8;
-        char* to = ring + stage * (LINES * LINE) + place(line, lane() % 8);
+        const long long first = (long long)chunk * (16 * RUN);
+        const int line = lane() / RUN;
+        // Lines whose numbers differ by an even one have their halves in the same places.
+        char* to = ring + stage * STAGE + place(line, lane() % RUN);
+        char* next = ring + stage * STAGE + place(1, lane() % RUN);
 #pragma unroll
-        for (int i = 0; i < COLUMNS; i += 4) {
+        for (int i = 0; i < COLUMNS; i += AT_ONCE) {
             const bool is_there = i + line < a.columns;
-            copy_kept(to + (ROWS + i) * LINE, x_start + (is_there ? i + line : 0) * column_bytes + first, is_there);
+            copy_kept((AT_ONCE == 1 && i % 2 ? next + (ROWS + i - 1) * LINE : to + (ROWS + i) * LINE),
+                      x_start + (is_there ? i + line : 0) * column_bytes + first, is_there);
         }
 #pragma unroll
-        for (int i = 0; i < ROWS; i += 4) copy_streamed(to + i * LINE, row(i + line) + first);
+        for (int i = 0; i < ROWS; i += AT_ONCE)
+            copy_streamed(AT_ONCE == 1 && i % 2 ? next + (i - 1) * LINE : to + i * LINE, row(i + line) + first);
     }
     __device__ __forceinline__ void load_rest(const Arguments& a, int chunk) const
     {
-        const long long first = (long long)chunk * LINE;
-        const int line = lane() / 8, left = (int)(a.depth - (long long)chunk * CHUNK) - lane() % 8 * 8;
-        char* to = ring + place(line, lane() % 8);
+        const long long first = (long long)chunk * (16 * RUN);
+        const int line = lane() / RUN, left = (int)(a.depth - (long long)chunk * CHUNK) - lane() % RUN * 8;
 #pragma unroll 1
-        for (int i = 0; i < LINES; i += 4) {
+        for (int i = 0; i < LINES; i += AT_ONCE) {
             unsigned int words[4];
             const int column = i + line - ROWS;
             if (i < ROWS) fetch_some<8>(words, row(i + line) + first, ITEM, left);
             else fetch_some<8>(words, x_start + column * column_bytes + first, ITEM, column < a.columns ? left : 0);
-            store_shared(to + i * LINE, words);
+            store_shared(ring + place(i + line, lane() % RUN), words);
         }
     }
     __device__ __forceinline__ void add(int stage)
     {
         const int group = lane() / 4;
-        const char* from = ring + stage * (LINES * LINE);
+        const char* from = ring + stage * STAGE;
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
+        for (int half = 0; half < RUN / 4; ++half) {
             const char* piece = from + place(group, half * 4 + lane() % 4);
             unsigned int upper[4], lower[4];
             load_shared(upper, piece + ROWS * LINE);

@@ -58,7 +58,7 @@ def test_a_kernel_id_of_other_attributes_is_refused() -> None:
         (replace(SOUND, tile=96), "tile is"),
         (replace(SOUND, rows=128, tile=128, stages=4), "words of operands"),
         (replace(RING, rows=144, tile=144, threads=512, stages=4), "shared memory"),
-        (replace(RING, vec=8), "aligned to 16 bytes"),
+        (replace(RING, vec=8), "vec of mma 2 is one of 16, 32, 64"),
     ],
     ids=lambda value: str(value.kernel_id) if isinstance(value, Configuration) else "",
 )
@@ -71,15 +71,23 @@ def test_attributes_that_do_not_go_together_are_refused_with_the_reason(
         configuration.check(shape())
 
 
-def test_a_ring_takes_aligned_rows_along_the_depth_of_half_types_only() -> None:
+def test_a_ring_takes_whole_pieces_of_half_types_only() -> None:
+    across = replace(RING, tile=128, rows=64)
     RING.check(shape("float16"))
-    for other in (shape("float32"), shape(is_along=False), shape(alignment=8)):
+    across.check(shape(is_along=False))
+    for configuration, other in (
+        (RING, shape("float32")),
+        (RING, shape(alignment=8)),
+        (RING, shape(is_along=False)),
+        (replace(across, vec=32), shape(is_along=False)),
+        (across, replace(shape(is_along=False), rows=4093)),
+    ):
         with pytest.raises(KernelUnavailableError):
-            RING.check(other)
+            configuration.check(other)
     strided = GemmProblem(
         dtype=shape().dtype, m=8, n=4096, k=4096, device="0", transpose_right=True, transpose_left=True
     )
-    with pytest.raises(KernelUnavailableError, match="aligned"):
+    with pytest.raises(KernelUnavailableError, match="whole 16 bytes"):
         RING.check(skinny_shape(strided))
 
 
@@ -108,8 +116,18 @@ def test_what_is_not_refused_fits_a_block(values: tuple[int, ...], columns: int,
     assert configuration.threads * configuration.registers(here) < 65536
 
 
+def test_sums_may_take_all_the_shared_memory_that_a_block_can_have() -> None:
+    many = Configuration(mma=1, tile=64, rows=64, split=2, vec=16, stages=2, threads=512)
+    across = shape(columns=16, is_along=False)
+    many.check(across)
+    assert many.shared_bytes(across) == 64 << 10
+
+
 def test_a_ring_is_where_the_sums_are_left_and_has_room_for_both() -> None:
     narrow = replace(RING, stages=1, rows=8, tile=8, threads=512)
     assert narrow.shared_bytes(shape(columns=16)) >= 16 * 8 * 16 * 4
     assert RING.shared_bytes(shape()) == 4 * 2 * (16 + 8) * 128
+    across = replace(RING, tile=128, rows=64)
+    assert across.shared_bytes(shape(is_along=False)) == 4 * 2 * (64 + 8) * 32
+    assert replace(RING, vec=64).shared_bytes(shape()) == 4 * 2 * (16 + 8) * 512
     assert {field.name for field in fields(Configuration)} == {name for name, _ in RING.kernel_id.options}

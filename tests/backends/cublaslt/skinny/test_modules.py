@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorplay.backends.cublaslt.skinny.choice import is_possible, promising
+from tensorplay.backends.cublaslt.skinny.compiling import machine_code
 from tensorplay.backends.cublaslt.skinny.configuration import Configuration
 from tensorplay.backends.cublaslt.skinny.cubin_cache import CubinCache
-from tensorplay.backends.cublaslt.skinny.modules import machine_code
 from tensorplay.backends.cublaslt.skinny.shape import Shape, skinny_shape
 from tensorplay.backends.cublaslt.skinny.source_text import source_text
 from tensorplay.gemm import GemmProblem, dtype_of_name
@@ -22,6 +22,9 @@ SAMPLE = [
     ("bfloat16", 8, False, Configuration(1, 64, 64, 2, 16, 2, 256)),
     ("bfloat16", 8, True, Configuration(2, 112, 112, 1, 16, 3, 128)),
     ("float16", 16, True, Configuration(2, 48, 48, 2, 16, 3, 256)),
+    ("bfloat16", 8, True, Configuration(2, 32, 32, 1, 32, 2, 128)),
+    ("bfloat16", 16, True, Configuration(2, 16, 16, 1, 64, 1, 256)),
+    ("bfloat16", 16, False, Configuration(2, 64, 64, 2, 16, 4, 512)),
 ]
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,28 @@ def check_first_choices(_backend: CublasLtBackend) -> None:
             del os.environ["FAKE_HEUR"]
 
 
+def check_deterministic_choice(_backend: CublasLtBackend) -> None:
+    """Put the library's first answer that splits no sum in the place of one that does, and only of such a one."""
+    backend = CublasLtBackend()
+    assert backend.deterministic_choice(posed("float32")) is backend.first_choice(posed("float32"))
+    os.environ["FAKE_SPLITS"] = "1"
+    try:
+        backend = CublasLtBackend()
+        first, kept = backend.first_choice(posed("float32")), backend.deterministic_choice(posed("float32"))
+        assert (first.kernel[:6], first.is_deterministic) == ("lt_id3", False)
+        assert (kept.kernel[:6], kept.is_deterministic) == ("lt_id1", True)
+        assert backend.deterministic_choice(posed("float32")) is kept
+        os.environ["FAKE_HEUR"] = str(FAILED)
+        failing = CublasLtBackend()
+        assert failing.deterministic_choice(posed("float32")).kernel == "Default"
+        # What did not answer, as under a capture, may answer later.
+        del os.environ["FAKE_HEUR"]
+        assert failing.deterministic_choice(posed("float32")).kernel == kept.kernel
+    finally:
+        os.environ.pop("FAKE_HEUR", None)
+        del os.environ["FAKE_SPLITS"]
+
+
 def check_strictness(backend: CublasLtBackend) -> None:
     """Let only fixed dispatch round parts of a sum, as array libraries do, whichever of both ran before."""
     problem, log = posed("float16", m=17, n=17), ctypes.CDLL("libcublas.so.13").fake_call
@@ -229,8 +252,10 @@ def main(folder: Path) -> None:
     """Load the stand-ins and check everything."""
     for name in ("libcuda.so.1", "libcublasLt.so.13", "libcublas.so.13"):
         ctypes.CDLL(str(folder / name))
-    # The stand-in driver runs no machine code.
+    # The stand-in driver runs no machine code, so none is needed, nor a compiler to be installed.
     setattr(nvrtc, "compile_source", lambda _source, _capability: b"code")  # noqa: B010 - it is no plain function
+    compiling = import_module("tensorplay.backends.cublaslt.skinny.compiling")
+    setattr(compiling, "_compiler_version", lambda: "none")  # noqa: B010 - nor is that
     assert library.available() is None
     backend = CublasLtBackend()
     assert backend.current_device() == "0"
@@ -240,6 +265,7 @@ def main(folder: Path) -> None:
         check_values,
         check_offers,
         check_first_choices,
+        check_deterministic_choice,
         check_strictness,
         check_workspaces,
         check_measurement,

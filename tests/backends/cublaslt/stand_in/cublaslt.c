@@ -59,7 +59,7 @@ int cublasLtMatmulAlgoCheck(void*h,Desc*d,Lay*A,Lay*B,Lay*C,Lay*D,Algo*a,Res*r){
 int cublasLtMatmulAlgoGetIds(void*h,int c,int s,int at,int bt,int ct,int dt,int n,int*ids,int*ret){int k=n<5?n:5;for(int i=0;i<k;i++)ids[i]=i+1;*ret=k;return 0;}
 int cublasLtMatmulAlgoGetHeuristic(void*h,Desc*d,Lay*A,Lay*B,Lay*C,Lay*D,Pref*p,int n,Res*r,int*ret){
  if(getenv("FAKE_HEUR")) return atoi(getenv("FAKE_HEUR"));
- int k=0; for(int id=1;id<=6&&k<n;id++){Algo a;memset(&a,0,64);a.id=id;a.tile=10+id;a.stages=3;a.splitk=id==3?2:id==6?4:1;a.red=a.splitk>1?(id==3?2:1):0;
+ int k=0; for(int i=1;i<=6&&k<n;i++){int id=getenv("FAKE_SPLITS")&&i<4?(i+1)%3+1:i;Algo a;memset(&a,0,64);a.id=id;a.tile=10+id;a.stages=3;a.splitk=id==3?2:id==6?4:1;a.red=a.splitk>1?(id==3?2:1):0;
   if(need(&a)>p->ws||(a.red&&!(a.red&p->mask)))continue; if(id==4&&p->al[0]<8)continue; if(id==5&&p->al[0]<128)continue; memset(&r[k],0,96);r[k].algo=a;r[k].ws=need(&a);k++;} *ret=k;return k?0:15;}
 int cublasLtMatmul(void**h,Desc*d,const void*al,const void*A,Lay*la,const void*B,Lay*lb,const void*be,const void*C,Lay*lc,void*D,Lay*ld,Algo*a,void*ws,size_t wn,void*s){
  note(D,s,ws,0); if(*h!=context())return 14;

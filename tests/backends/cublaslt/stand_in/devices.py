@@ -19,8 +19,8 @@ from tensorplay.backends.cublaslt.handle import handle_of
 from tensorplay.backends.cublaslt.spin import SOURCE
 from tensorplay.backends.cublaslt.stream import private_stream
 from tensorplay.backends.cublaslt.workspace import workspaces
-from tensorplay.errors import OperandError
-from tensorplay.gemm import GemmProblem, dtype_of_name
+from tensorplay.errors import KernelUnavailableError, OperandError
+from tensorplay.gemm import GemmProblem, dtype_of_name, signature_of
 from tensorplay.runtime.context import TuningContext
 
 KERNELS = ("Default", "lt_id3_tile13_stages3_splitk2_red2_swizzle0_custom0_inner0_cluster0", "cublas")
@@ -79,6 +79,38 @@ def check_nothing_is_shared() -> None:
         handle_of(2)
 
 
+def check_captures(backend: CublasLtBackend, fake_capture: Callable[[int, int], None]) -> None:
+    """See a capture on the device that is asked about, whichever is current, and leave the current one as it was."""
+    cuda = library.driver()
+    for captured in (0, 1):
+        fake_capture(captured, 1)
+        for asked in (0, 1):
+            for stream in (None, 0, 1):
+                assert backend.is_capturing(stream, str(asked)) == (asked == captured)
+                assert int(cuda.cuCtxGetCurrent()[1]) == 0
+                for elsewhere in (0, 1):
+                    with current(elsewhere):
+                        assert backend.is_capturing(stream, str(asked)) == (asked == captured)
+                        assert backend.is_capturing(stream) == (elsewhere == captured)
+                        assert int(cuda.cuCtxGetCurrent()[1]) == int(device(elsewhere).context)
+        fake_capture(captured, 0)
+
+
+def check_overrides(backend: CublasLtBackend, folder: Path) -> None:
+    """Record a kernel for a device that is not the current one, and refuse one for a device that is not there."""
+    context = TuningContext(environ={"TP_TUNABLEOP_ENABLED": "1"}, directory=folder, backends={})
+    problem = posed(1)
+    with current(0):
+        context.override(*signature_of(problem), KERNELS[1])
+        plan = context.resolve(problem, backend, None).plan
+        assert plan is not None and plan.kernel == KERNELS[1]
+        with pytest.raises(KernelUnavailableError, match="device 7 is not in this process"):
+            context.override(*signature_of(posed(7)), KERNELS[1])
+    context.close()
+    assert KERNELS[1] in (folder / "tunableop_results1.csv").read_text()
+    assert not (folder / "tunableop_results0.csv").exists()
+
+
 def check_files(backend: CublasLtBackend, folder: Path) -> None:
     """Measure on both, and find each winner in the file of its own device."""
     environ = {
@@ -129,6 +161,9 @@ def main(folder: Path) -> None:
     check_nothing_is_shared()
     check_threads(backend)
     check_files(backend, folder)
+    check_captures(backend, loaded["driver"].fake_capture)
+    (folder / "overrides").mkdir()
+    check_overrides(backend, folder / "overrides")
     print("checked")
 
 

@@ -18,8 +18,15 @@ from tensorplay.backends.cublaslt import classic_handle, handle, library, memory
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.gemm import GemmProblem, dtype_of_name
 
-FILES = frozenset(f"{name}.py" for name in ("classic", "classic_handle", "handle", "plan_cache", "workspace"))
-KERNELS = ("cublas", "lt_id3_tile13_stages3_splitk2_red2_swizzle0_custom0_inner0_cluster0")
+FILES = frozenset(
+    f"{name}.py"
+    for name in (
+        *("call_descriptor", "classic", "classic_handle", "handle", "operation", "plan", "plan_cache"),
+        *("scalars", "workspace"),
+    )
+)
+LT = "lt_id3_tile13_stages3_splitk2_red2_swizzle0_custom0_inner0_cluster0"
+KERNELS = ("cublas", LT, LT)
 STREAM, WORKSPACE = 1, 2
 
 
@@ -57,16 +64,16 @@ class Product:
         self.stream = int(library.driver().cuStreamCreate(1)[1])
         random = np.random.default_rng(seed)
         self.operands = [random.uniform(-1, 1, shape).astype(np.float32) for shape in ((5, 9), (9, 7), (5, 7))]
-        # Those of cuBLASLt's plans are constants here: others are written to memory of the thread's.
-        self.alpha = seed + 0.5 if kernel == "cublas" else 1.0
-        self.beta = -float(seed) if kernel == "cublas" else 1.0
+        self.alpha, self.beta = seed + 0.5, -float(seed)
+        self.bias = np.full(7, 100.0 * seed, np.float32) if problem.bias else None
         left, right, out = (operand.astype(np.float64) for operand in self.operands)
-        self.expected = self.alpha * left @ right + self.beta * out
+        self.expected = self.alpha * left @ right + self.beta * out + (0.0 if self.bias is None else self.bias)
 
     def run(self, backend: CublasLtBackend) -> None:
         """Make the plan and run it."""
         addresses = [operand.ctypes.data for operand in self.operands]
-        backend.rebuild(self.problem, self.kernel).run(*addresses, 0, 0, self.alpha, self.beta, self.stream)
+        bias = 0 if self.bias is None else self.bias.ctypes.data
+        backend.rebuild(self.problem, self.kernel).run(*addresses, 0, bias, self.alpha, self.beta, self.stream)
 
     def check(self, fake_call: Callable[[int, int], int]) -> int:
         """Check result and stream, and return the workspace."""
@@ -122,13 +129,14 @@ def main(folder: Path) -> None:
     dtype = dtype_of_name("float32")
     assert dtype is not None
     problem = replace(GemmProblem(dtype=dtype, device="0", m=5, n=7, k=9), accumulate=True)
-    for kernel, log in zip(KERNELS, (logs[2], logs[1]), strict=True):
+    for kernel, log, bias in zip(KERNELS, (logs[2], logs[1], logs[1]), (False, False, True), strict=True):
         log.fake_call.argtypes, log.fake_call.restype = [ctypes.c_uint64, ctypes.c_int], ctypes.c_uint64
         for warm, shared in product((False, True), repeat=2):
             lines, at = 1, 0
             while at <= lines:
                 at += 1
-                lines = interrupted(problem, kernel, at, log.fake_call, warm=warm, shared=shared)
+                posed = replace(problem, bias=bias)
+                lines = interrupted(posed, kernel, at, log.fake_call, warm=warm, shared=shared)
             assert lines > 5, lines
     print("checked")
 

@@ -125,7 +125,13 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setitem(sys.modules, "torch", module)
     monkeypatch.setattr(kinds, "_by_type", {})
     monkeypatch.setattr(kinds, "shortcuts", kinds.shortcuts)
-    made = (torch_kind.dtype_names, torch_kind.raw_stream, torch_kind.precision_switch, torch_shortcut.torch_shortcut)
+    made = (
+        torch_kind.dtype_names,
+        torch_kind.raw_stream,
+        torch_kind.precision_switch,
+        torch_kind.quick_tf32_switch,
+        torch_shortcut.torch_shortcut,
+    )
     for each in made:
         each.cache_clear()
     yield module

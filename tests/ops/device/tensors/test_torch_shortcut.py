@@ -45,6 +45,8 @@ def test_the_second_call_of_such_tensors_takes_the_hot_path(
         assert directs(context) == (2 if call else directs(context))
     assert context.stats()["measured"] == 1
     assert context.stats()["replayed"] == 7
+    # Until each of the two ways was known, calls went the long way.
+    assert backend.short == 5
     torch.stream = 0x90
     tensorplay.mm(left, right, out=out)
     assert backend.launches[-1][2] == 0x90
@@ -102,6 +104,29 @@ def test_tf32_is_allowed_and_forbidden_between_two_calls(torch: Any, put: Put, b
         torch.precision = precision
         tensorplay.mm(a, put(random(8, 8)))
         assert backend.launches[-1][0].dtype.name == ("tf32" if precision == "tf32" else "float32")
+
+
+def test_where_the_quick_switch_of_tf32_cannot_tell_the_other_is_asked(torch: Any, put: Put, backend: Any) -> None:
+    left, right, out = put(random(8, 8)), put(random(8, 8, seed=1)), put(np.zeros((8, 8), np.float32))
+    state = {"precision": "none"}
+
+    def older() -> bool:
+        if torch.precision == "mixed":
+            raise RuntimeError("mix of the legacy and new APIs")
+        return bool(torch.precision == "tf32")
+
+    torch._C._get_cublas_allow_tf32 = older
+    torch._C._get_fp32_precision_getter = lambda *_: state["precision"]
+    for precision, newer in (
+        ("none", "none"),
+        ("none", "none"),
+        ("mixed", "tf32"),
+        ("mixed", "none"),
+        ("tf32", "tf32"),
+    ):
+        torch.precision, state["precision"] = precision, newer
+        tensorplay.mm(left, right, out=out)
+        assert backend.launches[-1][0].dtype.name == ("tf32" if newer == "tf32" else "float32")
 
 
 def test_errors_are_the_same_once_the_hot_path_is_known(torch: Any, put: Put) -> None:
