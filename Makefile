@@ -1,12 +1,13 @@
 # Two commands matter: `make demo` shows the main job, `make test` checks everything.
-# Both make their own environment on a machine that has only git, make and python3.
+# Both make their own environment on a machine that has only git, make and python3; as root with apt, `make test` fetches
+# a Chromium too.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types imports unit format nightly bench clean
+.PHONY: demo test lint types imports unit browser format nightly bench clean
 
 demo: $(STAMP)
 	$(BIN)/tensorplay bench --directory demo --fresh
@@ -23,10 +24,13 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-unit: $(STAMP)
+unit: browser
 	$(BIN)/pytest -m "not nightly"
 
-nightly: $(STAMP)
+browser: $(STAMP)
+	VENV="$(VENV)" sh scripts/install_chromium
+
+nightly: browser
 	$(BIN)/pytest -m nightly --timeout 1800
 
 bench: $(STAMP)

@@ -12,8 +12,8 @@ from tensorplay.backends.host.machine import cpu_model, usable_cpus
 
 __all__ = ["OPTIONAL", "BlasLibrary", "Machine", "this_machine"]
 
-OPTIONAL = ("scipy", "mkl", "ml_dtypes", "cuda-python", "nvmath-python")
-"""Distributions that bring candidates, data types or devices when they are installed."""
+OPTIONAL = ("scipy", "mkl", "ml_dtypes", "nvmath-python", "cuda-bindings", "fastapi")
+"""Distributions that bring candidates, data types, devices or the service when they are installed."""
 
 
 class BlasLibrary(NamedTuple):

@@ -69,7 +69,7 @@ def test_nothing_is_wrong_in_an_empty_folder() -> None:
 
 def test_device_libraries_and_validators_are_shown() -> None:
     text = run().stdout
-    for said in ("device: cpu (backend host)", "processor: ", "python: ", "numpy: ", "blas: ", "cuda-python: "):
+    for said in ("device: cpu (backend host)", "processor: ", "python: ", "numpy: ", "blas: ", "cuda-bindings: "):
         assert said in text
     for validator in this_build().validators:
         assert f"{validator.name}: {validator.value}" in text

@@ -2,8 +2,10 @@
 
 import os
 import shutil
-import warnings
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,26 +24,50 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 OP = "GemmTunableOp_Float32"
-CHROMIUM = os.environ.get("TENSORPLAY_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+NO_BROWSER = "no Chromium or no playwright that starts here: the dashboard is NOT tested in a browser (make browser)"
+NO_AXE = "no axe-playwright-python here: accessibility is NOT tested"
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 
 
+@cache
+def chromium() -> str | None:
+    """Return a browser, if it and what drives it start: the packages of some systems are only a hint to others."""
+    named = os.environ.get("TENSORPLAY_CHROMIUM")
+    for name in [named] if named else ["chromium", "chromium-browser"]:
+        found = shutil.which(name)
+        if found is not None and _starts(found) and _starts(sys.executable, "-m", "playwright"):
+            return found
+    return None
+
+
+def _starts(*command: str) -> bool:
+    try:
+        return subprocess.run([*command, "--version"], capture_output=True, timeout=20, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say loudly, below everything else, what was not tested."""
+    skipped = [str(report.longrepr) for report in terminalreporter.getreports("skipped")]
+    for message in (NO_BROWSER, NO_AXE):
+        if any(message in text for text in skipped):
+            terminalreporter.write_line(f"\n*** {message} ***", yellow=True, bold=True)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     # No longer than a module: while it is there, no other test of this process can run a loop of its own.
-    if CHROMIUM is None or find_spec("playwright") is None:
-        message = (
-            "no Chromium or no playwright here: the dashboard is NOT tested in a browser (apt-get install chromium)"
-        )
-        print(f"\n*** {message} ***")
-        pytest.skip(message)
+    found = chromium()
+    if found is None:
+        pytest.skip(NO_BROWSER)
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        made = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         yield made
         made.close()
 
@@ -75,8 +101,9 @@ def run(context: TuningContext, backend: ScriptedBackend) -> Callable[[int], str
 @pytest.fixture
 def seeded(run: Callable[[int], str], context: TuningContext) -> None:
     """Winners, and signatures without one."""
-    for m in (1, 16, 128):
-        run(m)
+    for _ in range(40):
+        for m in (1, 16, 128):
+            run(m)
     context.change_setting("tuning", False)
     for m in (3, 5):
         for _ in range(m):
@@ -142,8 +169,6 @@ def open_page(browser: "Browser", service: Service) -> Iterator[Callable[..., "P
 def axe() -> str:
     """The source of axe, which tests accessibility."""
     if find_spec("axe_playwright_python") is None:
-        message = "no axe-playwright-python here: accessibility is NOT tested"
-        warnings.warn(message, stacklevel=1)
-        pytest.skip(message)
+        pytest.skip(NO_AXE)
     folder = Path(str(import_module("axe_playwright_python").__path__[0]))
     return next(folder.glob("**/axe.min.js")).read_text()
