@@ -43,7 +43,7 @@ def test_every_operation_has_a_heading_of_its_own(docs: Docs, tmp_path: Path) ->
 
 def test_every_method_of_the_clients_is_on_the_page(docs: Docs, names: Names, rows: Rows) -> None:
     listed = {name.partition("(")[0] for row in rows(docs("service.md"), "Method") for name in names(row[0])}
-    assert listed == {name for name in vars(AsyncClient) if not name.startswith("_")} - {"close"}
+    assert listed == {name for name in dir(AsyncClient) if not name.startswith("_")} - {"close"}
 
 
 def test_every_argument_of_start_is_on_the_page(docs: Docs, names: Names, rows: Rows) -> None:
