@@ -44,10 +44,12 @@ class Job(NamedTuple):
 def worker_environment(mode: BenchMode, results_name: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Return a worker's environment: none of our variables by default, else the caller's but those that decide.
 
+    What must be deterministic is so by default too: the others would be compared with something that is not allowed.
     `results_name` has no device ordinal in it; the runtime inserts that.
     """
     if mode is BenchMode.DEFAULT:
-        return {name: value for name, value in environ.items() if not name.startswith(_VARIABLES)}
+        kept = f"{_VARIABLES}DETERMINISTIC"
+        return {name: value for name, value in environ.items() if name == kept or not name.startswith(_VARIABLES)}
     return dict(environ) | {
         f"{_VARIABLES}ENABLED": "1",
         f"{_VARIABLES}MODE": "blocking",

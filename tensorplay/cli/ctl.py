@@ -1,27 +1,24 @@
 """`tensorplay ctl`: the service of a running process, steered from the command line."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tensorplay.cli.exit_code import FAILED
-from tensorplay.cli.progress import Progress
-from tensorplay.cli.render import MISSING, count, duration, multiple, printable
+from tensorplay.cli.ctl_changes import VERBS
+from tensorplay.cli.ctl_service import JOBS, echo_json, job_row, print_rows, service_of, started_job
+from tensorplay.cli.render import MISSING, duration, multiple, printable
 from tensorplay.cli.table import Column, print_table
 from tensorplay.cli.web_extra import imported_web
 
 if TYPE_CHECKING:
-    from tensorplay.service import Client
-    from tensorplay.service.schemas import JobModel, SettingModel
+    from tensorplay.service.schemas import SettingModel
 
 __all__ = ["ctl"]
 
 _SIGNATURE = (Column("op"), Column("params"))
-_RESULTS = (*_SIGNATURE, Column("kernel"), Column("time", is_number=True), Column("gain", is_number=True))
-_JOBS = (Column("id"), Column("state"), Column("done", is_number=True), Column("failed", is_number=True))
+_RESULTS = (Column("id"), *_SIGNATURE, Column("kernel"), Column("time", is_number=True), Column("gain", is_number=True))
 _SETTINGS = (Column("setting"), Column("value"), Column("origin"))
 
 
@@ -56,25 +53,16 @@ def ctl(ctx: click.Context, *, url: str, token: str | None, as_json: bool) -> No
         raise click.BadParameter(printable(str(error)), param_hint="--url") from None
 
 
-@contextmanager
-def _client(ctx: click.Context) -> "Iterator[tuple[Client, bool]]":
-    client = imported_web("tensorplay.service.client")
-    try:
-        yield ctx.obj
-    except client.ServiceError as error:
-        raise click.ClickException(printable(str(error))) from None
-
-
 @ctl.command()
 @click.pass_context
 def status(ctx: click.Context) -> None:
     """Show the process, its switches and budgets, and its counts."""
-    with _client(ctx) as (client, as_json):
+    with service_of(ctx) as (client, as_json):
         instance, stats = client.instance(), client.stats()
         chosen = client.switches() | client.budgets()
     if as_json:
         settings = {name: each.model_dump() for name, each in chosen.items()}
-        _echo_json({"instance": instance.model_dump(), "settings": settings, "stats": stats})
+        echo_json({"instance": instance.model_dump(), "settings": settings, "stats": stats})
         return
     rank = MISSING if instance.rank is None else str(instance.rank)
     click.echo(printable(f"{instance.command}, process {instance.pid} of {instance.user} on {instance.host}"))
@@ -118,10 +106,10 @@ def set_value(ctx: click.Context, *, name: str, value: str) -> None:
         parsed = setting_of(name).parse(value)
     except SettingError as error:
         raise click.UsageError(printable(str(error))) from None
-    with _client(ctx) as (client, as_json):
+    with service_of(ctx) as (client, as_json):
         changed = client.set(name, parsed)
     if as_json:
-        _echo_json(changed.model_dump())
+        echo_json(changed.model_dump())
     else:
         _print_settings([changed])
 
@@ -130,104 +118,93 @@ def set_value(ctx: click.Context, *, name: str, value: str) -> None:
 @click.option("--sort", default="op", show_default=True, help="What to sort by; with - before it, the other way round.")
 @click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True, help="Rows to show; 0 means all.")
 @click.option("-q", "text", help="Only what has this in op, params or kernel.")
+@click.option("--pinned", is_flag=True, help="Only pinned ones.")
 @click.pass_context
-def results(ctx: click.Context, *, sort: str, limit: int, text: str | None) -> None:
+def results(ctx: click.Context, *, sort: str, limit: int, text: str | None, pinned: bool) -> None:
     """Show the winners."""
     from itertools import islice  # noqa: PLC0415 - used here only
 
-    with _client(ctx) as (client, as_json):
-        filters: Any = {"q": text} if text else {}
+    with service_of(ctx) as (client, as_json):
+        filters: Any = ({"q": text} if text else {}) | ({"pinned": True} if pinned else {})
         found = list(islice(client.results(sort=sort, page=min(limit, 500) or 500, **filters), limit or None))
     if as_json:
-        _echo_json([each.model_dump() for each in found])
+        echo_json([each.model_dump() for each in found])
         return
-    rows = [[each.op, each.params, each.kernel, duration(each.time_ms), multiple(each.gain)] for each in found]
-    _print(_RESULTS, rows, "winner")
+    rows = [[each.id, each.op, each.params, each.kernel, duration(each.time_ms), multiple(each.gain)] for each in found]
+    print_rows(_RESULTS, rows, "winner")
 
 
 @ctl.command()
+@click.option("--drop", metavar="ID", help="Take this one off the list.")
+@click.option("--clear", is_flag=True, help="Empty the list.")
 @click.pass_context
-def untuned(ctx: click.Context) -> None:
+def untuned(ctx: click.Context, *, drop: str | None, clear: bool) -> None:
     """Show the signatures that ran without a winner."""
-    with _client(ctx) as (client, as_json):
+    with service_of(ctx) as (client, as_json):
+        if drop is not None:
+            client.forget_untuned(drop)
+        if clear:
+            client.forget_all_untuned()
         found = client.untuned()
     if as_json:
-        _echo_json([each.model_dump() for each in found])
+        echo_json([each.model_dump() for each in found])
         return
     rows = [[each.op, each.params, str(each.calls)] for each in found]
-    _print((*_SIGNATURE, Column("calls", is_number=True)), rows, "untuned signature")
+    print_rows((*_SIGNATURE, Column("calls", is_number=True)), rows, "untuned signature")
 
 
 @ctl.command()
 @click.argument("signatures", nargs=-1, metavar="[OP,PARAMS...]")
+@click.option("--file", metavar="NAME", help="Measure the signatures of this file of that process's folder instead.")
+@click.option("--budget", type=click.FloatRange(min=0.0), help="Seconds after which no further signature is begun.")
 @click.option("--no-wait", is_flag=True, help="Start the job, and do not wait for its end.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0.0), default=3600.0, show_default=True, help="Seconds to wait at most."
 )
 @click.pass_context
-def tune(ctx: click.Context, *, signatures: Sequence[str], no_wait: bool, timeout: float) -> None:
+def tune(
+    ctx: click.Context,
+    *,
+    signatures: Sequence[str],
+    file: str | None,
+    budget: float | None,
+    no_wait: bool,
+    timeout: float,
+) -> None:
     """Measure signatures, by default all untuned ones; the exit code is 1 when one could not be.
 
     A job that is waited for is cancelled by Ctrl-C.
     """
     given = [_signature(text) for text in signatures] or None
-    with _client(ctx) as (client, as_json):
-        job = client.tune(given)
-        if not no_wait:
-            job = _awaited(client, job, timeout)
-    if as_json:
-        _echo_json(job.model_dump())
-    else:
-        _print(_JOBS, [_job_row(job)], "job")
-        for failure in job.failures:
-            click.echo(printable(f"not measured: {failure.op},{failure.params}: {failure.reason}"))
-    ctx.exit(FAILED if job.failures or job.state in {"failed", "cancelled"} else 0)
+    with service_of(ctx) as (client, as_json):
+        limits = None if budget is None else {"total_seconds": budget}
+        job = client.tune(given, file=file, budget=limits)
+        started_job(ctx, client, job, timeout=0.0 if no_wait else timeout, as_json=as_json)
 
 
 @ctl.command()
 @click.option("--cancel", metavar="ID", help="Let this job end after the signature that it measures.")
+@click.option("--forget", metavar="ID", help="Take this one, which is over, off the list.")
 @click.pass_context
-def jobs(ctx: click.Context, *, cancel: str | None) -> None:
+def jobs(ctx: click.Context, *, cancel: str | None, forget: str | None) -> None:
     """Show the jobs, the newest first."""
-    with _client(ctx) as (client, as_json):
+    with service_of(ctx) as (client, as_json):
+        if forget is not None:
+            client.forget_job(forget)
         found = [client.cancel(cancel)] if cancel else client.jobs()
     if as_json:
-        _echo_json([each.model_dump() for each in found])
+        echo_json([each.model_dump() for each in found])
         return
-    _print(_JOBS, [_job_row(each) for each in found], "job")
+    print_rows(JOBS, [job_row(each) for each in found], "job")
 
 
 def _switch(ctx: click.Context, **switches: bool) -> None:
-    with _client(ctx) as (client, as_json):
+    with service_of(ctx) as (client, as_json):
         changed = client.set_switches(**switches)
     if as_json:
-        _echo_json({name: each.model_dump() for name, each in changed.items()})
+        echo_json({name: each.model_dump() for name, each in changed.items()})
     else:
         _print_settings(changed.values())
-
-
-def _awaited(client: "Client", job: "JobModel", timeout: float) -> "JobModel":
-    from tensorplay.service.client import ServiceError  # noqa: PLC0415 - needs the web extra
-
-    with Progress(job.total) as progress:
-        try:
-            done = 0
-            while job.state in {"queued", "running", "cancelling"} and timeout > 0:
-                begin, step = job.elapsed_s, min(timeout, 1.0)
-                try:
-                    job = client.wait(job.id, step)
-                except ServiceError as error:
-                    if error.code != "timeout" or error.status:
-                        raise
-                    job = client.job(job.id)
-                timeout -= max(step, job.elapsed_s - begin)
-                progress.advance(job.done - done)
-                progress.at(job.current or job.state)
-                done = job.done
-        except KeyboardInterrupt:
-            client.cancel(job.id)
-            raise
-    return job
 
 
 def _signature(text: str) -> tuple[str, str]:
@@ -237,20 +214,10 @@ def _signature(text: str) -> tuple[str, str]:
     return op, params.strip()
 
 
-def _job_row(job: "JobModel") -> list[str]:
-    return [job.id, job.state, f"{job.done}/{job.total}", str(len(job.failures))]
-
-
 def _print_settings(settings: "Any") -> None:
     rows: list[SettingModel] = list(settings)
     print_table(_SETTINGS, [[each.name, printable(json.dumps(each.value)), each.origin] for each in rows])
 
 
-def _print(columns: Sequence[Column], rows: Sequence[Sequence[str]], noun: str) -> None:
-    if rows:
-        print_table(columns, [[printable(cell) for cell in row] for row in rows])
-    click.echo(count(len(rows), noun))
-
-
-def _echo_json(document: object) -> None:
-    click.echo(json.dumps(document, indent=2))
+for _verb in VERBS:
+    ctl.add_command(_verb)

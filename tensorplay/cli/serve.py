@@ -1,4 +1,4 @@
-"""`tensorplay serve`: recorded files in a browser, with no process that multiplies."""
+"""`tensorplay serve`: recorded files in a browser, with no process that multiplies; or what serves here already."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ from types import FrameType
 
 import click
 
+from tensorplay.cli.discover import show_discovered
 from tensorplay.cli.render import printable
 from tensorplay.cli.web_extra import imported_web
 
@@ -20,7 +21,7 @@ _LOOK_AGAIN_S = 0.5
 
 @click.command(
     short_help="Show recorded files in a browser.",
-    epilog="\b\nExample:\n  tensorplay serve tunableop_results0.csv --port 8787",
+    epilog="\b\nExamples:\n  tensorplay serve tunableop_results0.csv --port 8787\n  tensorplay serve --discover",
 )
 @click.argument("files", nargs=-1, type=click.Path(dir_okay=False))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; any other needs a token.")
@@ -34,12 +35,30 @@ _LOOK_AGAIN_S = 0.5
     "command line.",
 )
 @click.option("--name", "names", multiple=True, metavar="HOST", help="A name that it is reached by too, as of a proxy.")
-def serve(*, files: Sequence[str], host: str, port: int, token: str | None, names: Sequence[str]) -> None:
+@click.option("--discover", is_flag=True, help="Serve nothing; list what serves on this host under this user.")
+@click.option("--json", "as_json", is_flag=True, help="With --discover: write the list as JSON.")
+def serve(
+    *,
+    files: Sequence[str],
+    host: str,
+    port: int,
+    token: str | None,
+    names: Sequence[str],
+    discover: bool,
+    as_json: bool,
+) -> None:
     """Serve the dashboard and the REST API over results and untuned files, which are never changed.
 
     Without files, those of the working directory that are named so by default. Files are read again when they change,
     and may come later. Ends with Ctrl-C.
     """
+    if discover and files:
+        raise click.UsageError("--discover lists what serves already, and takes no files")
+    if as_json and not discover:
+        raise click.UsageError("--json goes with --discover")
+    if discover:
+        show_discovered(as_json=as_json)
+        return
     server = imported_web("tensorplay.service.server")
     recorded = imported_web("tensorplay.service.recorded_context")
     context = recorded.RecordedContext(files or sorted(str(path) for path in Path().glob("tunableop_*.csv")))

@@ -118,6 +118,17 @@ class ExplanationLog:
             replace_file(file.path, _joined(kept))
         return True
 
+    def forget_all(self, build: str) -> bool:
+        """Drop every explanation by that build; return whether there were any; `OSError` as above."""
+        mark = build.encode()
+        if mark not in self._data():
+            return False
+        with open_locked(resolved(self._path), self._lock_wait_s) as file:
+            lines = _lines(file.read())
+            kept = [line for line in lines if mark not in line or not _is_by(line, build)]
+            replace_file(file.path, _joined(kept))
+        return len(kept) < len(lines)
+
     def _data(self) -> bytes:
         try:
             data, _ = read_settled(resolved(self._path))
@@ -168,6 +179,13 @@ def _said_of(line: bytes, signature: Signature, build: str) -> Explanation | Non
     except RecordError:
         return None
     return explanation if (explanation.signature, explanation.build) == (signature, build) else None
+
+
+def _is_by(line: bytes, build: str) -> bool:
+    try:
+        return parse_explanation(line).build == build
+    except RecordError:
+        return False
 
 
 def _last_line(file: LineFile, size: int) -> bytes:

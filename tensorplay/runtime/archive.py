@@ -1,7 +1,7 @@
 """The results of a context: one file, database and set of validators for each device that it meets."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,19 +10,20 @@ from tensorplay.backends.base import Backend
 from tensorplay.database.csv_text import FORMAT_VALIDATOR
 from tensorplay.database.filename import default_results_name, default_untuned_name, insert_ordinal
 from tensorplay.database.record import Entry, check_validators
-from tensorplay.database.untuned import UntunedLog
-from tensorplay.errors import KernelUnavailableError, ResultsFileWarning
+from tensorplay.errors import KernelUnavailableError, TensorPlayError
 from tensorplay.gemm import GemmProblem, Signature, parse_kernel_id, parse_signature
 from tensorplay.locks import ForkSafeLock
-from tensorplay.runtime.device_results import DeviceResults
-from tensorplay.runtime.notice import warn
+from tensorplay.runtime.journal import Journal
+from tensorplay.runtime.listeners import WINNER
+from tensorplay.runtime.steered_results import SteeredResults
 from tensorplay.runtime.switches import Switches
+from tensorplay.runtime.untuned_files import UntunedFiles
 
 __all__ = ["Archive", "Recorded"]
 
 
 class Recorded(NamedTuple):
-    """A winner with where it came from: `file`, `measured here` or `override`."""
+    """A winner with where it came from: `file`, `measured here` or `override`; pinned, nothing changes it."""
 
     op: str
     params: str
@@ -30,6 +31,7 @@ class Recorded(NamedTuple):
     time_ms: float
     device: str
     origin: str
+    pinned: bool = False
 
 
 class Archive(Switches):
@@ -51,8 +53,9 @@ class Archive(Switches):
         super().__init__(environ)
         self._directory = Path(directory)
         self._backends = dict(backends)
-        self._devices: dict[str, DeviceResults] = {}
-        self._untuned_logs: dict[str, UntunedLog] = {}
+        self._devices: dict[str, SteeredResults] = {}
+        self._journal = Journal()
+        self._untuned_files = UntunedFiles()
         self._state_lock = ForkSafeLock()
         # The name that `set_filename` was told to insert ordinals into; names from the environment always are.
         self._name_with_ordinal: str | None = None
@@ -84,18 +87,21 @@ class Archive(Switches):
 
     def recorded(self) -> list[Recorded]:
         """Return every winner in memory with its origin, in no particular order."""
+        return list(self.each_recorded())
+
+    def each_recorded(self) -> Iterator[Recorded]:
+        """Yield what `recorded` returns, one by one, for whoever needs no list of it."""
         with self._state_lock:
             devices = list(self._devices.values())
-        return [
-            Recorded(*entry, device.device, device.origins.get(entry.signature, "file"))
-            for device in devices
-            for entry in device.results
-        ]
+        for device in devices:
+            for entry in device.results:
+                signature = entry.signature
+                origin = device.origins.get(signature, "file")
+                yield Recorded(*entry, device.device, origin, device.is_pinned(signature))
 
     def results_revision(self) -> int:
-        """Return a number that grows whenever a winner is added, changed or dropped."""
-        with self._state_lock:
-            return sum(1 + device.results.revision for device in self._devices.values())
+        """Return a number that grows whenever a winner is added, changed, dropped, pinned or unpinned."""
+        return self._journal.revision
 
     def results_files(self) -> list[tuple[str, str]]:
         """Return (device, file that winners go to) for each device that was met."""
@@ -142,7 +148,10 @@ class Archive(Switches):
         self._write_on_exit = bool(val)
 
     def forget(self, op: str, params: str) -> bool:
-        """Drop a winner from memory and file, so that its problem is measured again; return whether it was there."""
+        """Drop a winner from memory and file, so that its problem is measured again; return whether it was there.
+
+        `TensorPlayError` when it is pinned.
+        """
         problem = parse_signature(op, params)
         # A file may hold winners of other devices too; they are forgotten where they are kept.
         here = problem.device if problem.device in self._devices else self._current_device()
@@ -151,6 +160,7 @@ class Archive(Switches):
         known = device.remove(Signature(op, params))
         self._forgotten(Signature(op, params))
         self._invalidate()
+        self.listeners.tell(WINNER, op=op, params=params, action="forgotten")
         return known
 
     def override(self, op: str, params: str, kernel: str) -> None:
@@ -164,6 +174,8 @@ class Archive(Switches):
             When the kernel is no kernel id.
         KernelUnavailableError
             When this build cannot run the kernel for that problem.
+        TensorPlayError
+            When the winner is pinned.
         """
         problem = parse_signature(op, params)
         backend = self._backend_of(problem)
@@ -171,9 +183,10 @@ class Archive(Switches):
             backend.rebuild(problem, kernel)
         device = self._device(problem.device, backend)
         device.ensure_loaded()
-        self._forgotten(Signature(op, params), kernel)
         device.record(Entry(op, params, kernel, 0.0), "override")
+        self._forgotten(Signature(op, params), kernel)
         self._invalidate()
+        self.listeners.tell(WINNER, op=op, params=params, kernel=kernel, action="overridden")
 
     def close(self) -> None:
         """End the use of a context: write what could not be written, unless told not to, and close the log."""
@@ -182,6 +195,7 @@ class Archive(Switches):
                 devices = list(self._devices.values())
             for device in devices:
                 device.save_pending()
+        self._untuned_files.save_pending()
         self._verbose_log.close()
 
     def get_rotating_buffer_size(self) -> int:
@@ -208,12 +222,15 @@ class Archive(Switches):
         return self._default_backend().current_device()
 
     def _backend_of(self, problem: GemmProblem) -> Backend:
-        backend = self._backends.get(problem.device) or self._default_backend()
-        if problem.device not in self._backends and backend.current_device() != problem.device:
-            raise KernelUnavailableError(f"device {problem.device} is not in this process")
+        try:
+            backend = self.backend(problem.device)
+            # A backend that knows its kind of device need not have this one.
+            backend.validators(problem.device)
+        except TensorPlayError as error:
+            raise KernelUnavailableError(f"device {problem.device} is not in this process: {error}") from error
         return backend
 
-    def _device(self, device: str, backend: Backend | None = None) -> DeviceResults:
+    def _device(self, device: str, backend: Backend | None = None) -> SteeredResults:
         """Return the results of a device, made at first use; its file is read when they are first consulted."""
         known = self._devices.get(device)
         if known is not None:
@@ -224,12 +241,14 @@ class Archive(Switches):
                 made = self._results_of(device, backend)
                 self._backends.setdefault(device, backend)
                 self._devices[device] = made
+                self._journal.note_many()
             return self._devices[device]
 
-    def _results_of(self, device: str, backend: Backend) -> DeviceResults:
+    def _results_of(self, device: str, backend: Backend) -> SteeredResults:
         """Return results of a device that nobody else sees, nothing read yet."""
         validators = check_validators((FORMAT_VALIDATOR, *backend.validators(device)))
-        return DeviceResults(device, validators, self._absolute(self._results_name(device)), self.listeners)
+        path = self._absolute(self._results_name(device))
+        return SteeredResults(device, validators, path, self.listeners, journal=self._journal)
 
     def _results_name(self, device: str) -> str:
         name = self._settings.filename
@@ -253,11 +272,6 @@ class Archive(Switches):
 
     def _log_untuned(self, signature: Signature, device: str) -> None:
         """Write a signature to the untuned file, once."""
-        with self._state_lock:
-            name = self._settings.untuned_filename
-            path = self._absolute(insert_ordinal(name, device) if name else default_untuned_name(device))
-            log = self._untuned_logs.setdefault(path, UntunedLog(path))
-        try:
-            log.record(signature)
-        except OSError as error:
-            warn(f"cannot write the untuned file {path!r}: {error}", ResultsFileWarning)
+        name = self._settings.untuned_filename
+        path = self._absolute(insert_ordinal(name, device) if name else default_untuned_name(device))
+        self._untuned_files.record(path, signature)

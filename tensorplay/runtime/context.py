@@ -15,11 +15,11 @@ from tensorplay.errors import OperandError, TensorPlayError
 from tensorplay.gemm import DEFAULT, GemmProblem, Signature, signature_of
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.device_results import DeviceResults
-from tensorplay.runtime.explaining import Explaining
 from tensorplay.runtime.notice import logger
 from tensorplay.runtime.resolution import Action, Decision, EntryState, Facts, Reason, decide
 from tensorplay.runtime.resolved import Resolved, concerns, stream_of, unless_capturing
 from tensorplay.runtime.settings_table import setting_of
+from tensorplay.runtime.steering import Steering
 from tensorplay.typing import Clock
 
 __all__ = ["TuningContext"]
@@ -28,7 +28,7 @@ __all__ = ["TuningContext"]
 LARGEST_PLAN_CACHE = 1 << 16
 
 
-class TuningContext(Explaining):
+class TuningContext(Steering):
     """The state of the tunable runtime, with every operation of `tensorplay.tunable` as a method.
 
     A process has one, `get_tuning_context()`; tests make their own. Safe in any number of threads.
@@ -86,11 +86,11 @@ class TuningContext(Explaining):
             raise
         except Exception:  # noqa: BLE001 - whatever it is, it must not leave the caller's GEMM
             logger.exception("the tuned choice for %s could not be found; the first choice runs", problem)
-            return self._settle(backend.first_choice(problem), None, Reason.FIRST_CHOICE)
+            return self._settle(self._first_choice(problem, backend), None, Reason.FIRST_CHOICE)
 
     def _resolve(self, problem: GemmProblem, backend: Backend, stream: int | None) -> Resolved:
         if not backend.is_tunable(problem, self._settings.families):
-            return self._settle(backend.fixed_dispatch(problem), None, Reason.FIRST_CHOICE)
+            return self._settle(self._fixed_dispatch(problem, backend), None, Reason.FIRST_CHOICE)
         signature = signature_of(problem)
         device = self._device(problem.device, backend)
         plan, state = None, EntryState.NONE
@@ -101,8 +101,8 @@ class TuningContext(Explaining):
             Facts(
                 enabled=self._settings.enabled,
                 entry=state,
-                capturing=backend.is_capturing(stream),
-                tuning=self._settings.tuning and self._ledger.not_measurable(signature) is None,
+                capturing=backend.is_capturing(stream, problem.device),
+                tuning=self._is_measurable(device, signature),
                 background=self._settings.mode == "background",
                 pinned=self._ledger.pinned(signature) is not None,
             )
@@ -110,7 +110,7 @@ class TuningContext(Explaining):
         if decision.pin:
             self._pin(signature)
         if decision.action is Action.WINNER and plan is not None:
-            return self._settle(plan, signature, decision.reason, partial(backend.first_choice, problem))
+            return self._settle(plan, signature, decision.reason, partial(self._first_choice, problem, backend))
         if decision.action is Action.SELECT_IN_PROCESS:
             return self._settle(self._select(signature, problem, backend), signature, decision.reason)
         if decision.action is Action.MEASURE:
@@ -118,7 +118,7 @@ class TuningContext(Explaining):
             if measurement is None:
                 return self._resolve(problem, backend, stream)
             tally = self._ledger.counters.tally(signature, Reason.REPLAYED)
-            first_choice = partial(backend.first_choice, problem)
+            first_choice = partial(self._first_choice, problem, backend)
             return Resolved(measurement.plan.run, tally, signature, measurement.plan, first_choice)
         return self._run_first_choice(decision, device, signature, problem, backend)
 
@@ -163,6 +163,11 @@ class TuningContext(Explaining):
         count = self._ledger.unpin()
         self._invalidate()
         return count
+
+    def _is_measurable(self, device: DeviceResults, signature: Signature) -> bool:
+        """Return whether tuning is on for a signature; a pinned winner that does not run any more is not replaced."""
+        is_closed = device.is_pinned(signature) or self._ledger.not_measurable(signature) is not None
+        return self._settings.tuning and not is_closed
 
     def _pin(self, signature: Signature) -> None:
         self._ledger.pin(signature, "first used under a graph capture")
@@ -222,11 +227,19 @@ class TuningContext(Explaining):
             return None, EntryState.DEFAULT
         if entry.kernel in self._ledger.rejections.failed(signature):
             return None, EntryState.STALE
+        if entry.kernel in self._killers.of(device.path, signature):
+            self._ledger.reject(signature, entry.kernel, "took down a process that measured it")
+            return None, EntryState.STALE
         try:
-            return backend.rebuild(problem, entry.kernel), EntryState.WINNER
+            plan = backend.rebuild(problem, entry.kernel)
         except Exception as error:  # noqa: BLE001 - a kernel id from a file must not break a GEMM, whatever it does
             self._ledger.reject(signature, entry.kernel, str(error))
             return None, EntryState.STALE
+        is_forbidden = self._settings.deterministic and not plan.is_deterministic
+        if is_forbidden and plan.kernel != self._first_choice(problem, backend).kernel:
+            self._ledger.reject(signature, entry.kernel, "its sums may change their order, and DETERMINISTIC is on")
+            return None, EntryState.STALE
+        return plan, EntryState.WINNER
 
     def _run_first_choice(
         self, decision: Decision, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
@@ -236,7 +249,7 @@ class TuningContext(Explaining):
             self._ledger.note_untuned(signature)
             if self._settings.record_untuned:
                 self._log_untuned(signature, device.device)
-        plan = backend.first_choice(problem)
+        plan = self._first_choice(problem, backend)
         if is_refused or decision.settled or not (backend.captures and decision.until_captured):
             cacheable = not is_refused and (decision.settled or not backend.captures)
             return self._settle(plan, signature, decision.reason, cacheable=cacheable)
@@ -251,7 +264,7 @@ class TuningContext(Explaining):
 
         def is_capturing(stream: int | None) -> bool:
             try:
-                return backend.is_capturing(stream)
+                return backend.is_capturing(stream, problem.device)
             except TensorPlayError:
                 # The long way says what is wrong with such a stream.
                 return True

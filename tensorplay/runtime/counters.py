@@ -62,5 +62,15 @@ class Counters:
     def calls(self, signature: Signature) -> dict[str, int]:
         """Return how often one signature was called, by reason."""
         with self._lock:
+            found = [(reason, self._tallies.get((signature, reason))) for reason in Reason]
+        return {reason.value: tally.calls for reason, tally in found if tally is not None and tally.calls}
+
+    def calls_by_signature(self) -> dict[Signature, int]:
+        """Return how often each signature was called."""
+        with self._lock:
             tallies = list(self._tallies.items())
-        return {reason.value: tally.calls for (owner, reason), tally in tallies if owner == signature and tally.calls}
+        calls: Counter[Signature] = Counter()
+        for (owner, _), tally in tallies:
+            if owner is not None:
+                calls[owner] += tally.calls
+        return dict(calls)

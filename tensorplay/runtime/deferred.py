@@ -113,7 +113,7 @@ class Deferred(Measuring):
         calls = self._ledger.counters.calls_made()
         is_quiet = self._calls_seen.get(task.device) == calls
         self._calls_seen[task.device] = calls
-        return is_quiet and not task.backend.is_capturing(None) and task.backend.is_idle(task.device)
+        return is_quiet and not task.backend.is_capturing(None, task.device) and task.backend.is_idle(task.device)
 
     def _measure_task(self, task: DeferredTask) -> bool:
         """Measure a task and record its winner; return False for one that is to be measured once more."""

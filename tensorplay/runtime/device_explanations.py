@@ -8,11 +8,12 @@ from tensorplay.database.explanations import ExplanationLog, explanations_name
 from tensorplay.database.record import Entry
 from tensorplay.errors import RecordError
 from tensorplay.gemm import DEFAULT, Signature
+from tensorplay.runtime.explained_times import ExplainedTime
 from tensorplay.runtime.listeners import FILE, Listeners
 from tensorplay.runtime.notice import logger
 from tensorplay.typing import Clock
 
-__all__ = ["DeviceExplanations"]
+__all__ = ["DeviceExplanations", "explains"]
 
 # Evidence is worth less waiting than a winner is; after a wait in vain, none for a while.
 _LOCK_WAIT_S = 0.5
@@ -72,7 +73,7 @@ class DeviceExplanations:
             except OSError as error:
                 self._tell_failure(path, error)
                 continue
-            if found is not None and (entry is None or _explains(found, entry)):
+            if found is not None and (entry is None or explains(found, entry)):
                 return found
         return None
 
@@ -85,6 +86,15 @@ class DeviceExplanations:
             except OSError as error:
                 self._tell_failure(path, error)
 
+    def forget_all(self) -> None:
+        """Drop every explanation of this build."""
+        for results in self._results():
+            path = explanations_name(results)
+            try:
+                ExplanationLog(path, lock_wait_s=_LOCK_WAIT_S).forget_all(self._build)
+            except OSError as error:
+                self._tell_failure(path, error)
+
     def _tell_failure(self, path: str, error: Exception) -> None:
         if isinstance(error, TimeoutError):
             self._not_before = self._clock() + _BACK_OFF_S
@@ -94,7 +104,7 @@ class DeviceExplanations:
         self._listeners.tell(FILE, action="explanation failed", path=path, error=str(error))
 
 
-def _explains(explanation: Explanation, entry: Entry) -> bool:
+def explains(explanation: Explanation | ExplainedTime, entry: Entry) -> bool:
     """Return whether the entry is what that measurement recorded."""
     if entry.kernel == DEFAULT and explanation.winner_ms is None:
         return entry.time_ms == 0

@@ -1,19 +1,22 @@
 """The winners of one device: in memory for every call, and on disk as soon as they are recorded."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from tensorplay.database.filename import sibling_name
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.results import Results
 from tensorplay.database.store import LoadReport, ResultsStore
 from tensorplay.database.validators import digest
-from tensorplay.errors import ResultsFileWarning
+from tensorplay.errors import ResultsFileWarning, TensorPlayError
 from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
 from tensorplay.runtime.device_explanations import DeviceExplanations
+from tensorplay.runtime.journal import Journal
 from tensorplay.runtime.listeners import FILE, Listeners
+from tensorplay.runtime.merge_report import FileFault, MergeReport
 from tensorplay.runtime.notice import warn
+from tensorplay.runtime.winner_history import WinnerHistory
 from tensorplay.typing import Clock
 
 __all__ = ["DeviceResults"]
@@ -29,6 +32,9 @@ class DeviceResults:
 
     No method raises for what a file or disk does: it warns, tells the listeners, and keeps what could not be
     written until the next write succeeds. Safe in any number of threads.
+
+    A pinned winner is kept as it is, whatever is measured or read: until it is unpinned, everything that would
+    change it leaves it alone, and what a person asks for in spite of that raises `TensorPlayError`.
     """
 
     def __init__(
@@ -38,12 +44,18 @@ class DeviceResults:
         path: str,
         listeners: Listeners,
         clock: Clock = time.monotonic,
+        journal: Journal | None = None,
     ) -> None:
         self.device = device
         self.validators = tuple(validators)
         self.results = Results()
         self.origins: dict[Signature, str] = {}
-        self.explanations = DeviceExplanations(digest(self.validators), self._files, listeners, clock)
+        self.build = digest(self.validators)
+        self.explanations = DeviceExplanations(self.build, self._files, listeners, clock)
+        self.history = WinnerHistory()
+        self._journal = journal or Journal()
+        self._pinned: set[Signature] = set()
+        self._faults: dict[str, FileFault] = {}
         self._listeners = listeners
         self._lock = ForkSafeLock()
         self._pending: dict[Signature, Entry] = {}
@@ -87,9 +99,14 @@ class DeviceResults:
         with self._lock:
             return self._merge(ResultsStore(path, self.validators).load(), overwrite=overwrite)
 
+    def is_pinned(self, signature: Signature) -> bool:
+        """Return whether a winner is kept as it is."""
+        return signature in self._pinned
+
     def record(self, entry: Entry, origin: str) -> None:
         """Keep a winner, and append it to the file."""
         with self._lock:
+            self._check_free(entry.signature)
             self._keep(entry, origin)
             if self._clock() >= self._not_before:
                 self._write(self._append_pending)
@@ -97,13 +114,13 @@ class DeviceResults:
     def replace(self, entry: Entry, origin: str) -> None:
         """Keep a winner in place of a stale one, and rewrite the file without the stale line."""
         with self._lock:
-            self._keep(entry, origin)
-            self._write(lambda: self._store.rewrite(tuple(self._pending.values())))
+            self._keep(entry, origin, "healed")
+            self._write(self._rewrite_with_pending)
 
     def exchange(self, met: Entry | None, entry: Entry, origin: str) -> bool:
         """Keep a winner in place of what was met before; return False, and leave all, when that has changed since."""
         with self._lock:
-            if self.results.get(entry.signature) != met:
+            if self.results.get(entry.signature) != met or entry.signature in self._pinned:
                 return False
             if met is None:
                 self.record(entry, origin)
@@ -113,12 +130,15 @@ class DeviceResults:
 
     def remove(self, signature: Signature) -> bool:
         """Drop a winner from memory and file, and how it was chosen; return whether there was one in memory."""
+        self._check_free(signature)
         self.explanations.forget(signature)
         with self._lock:
+            self._check_free(signature)
             known = self.results.remove(signature)
             self.origins.pop(signature, None)
             self._pending.pop(signature, None)
-            self._write(lambda: self._store.rewrite(tuple(self._pending.values()), drop={signature}))
+            self._journal.note(signature)
+            self._write(lambda: self._rewrite_with_pending({signature}))
             return known
 
     def write(self, path: str | None = None) -> bool:
@@ -138,20 +158,62 @@ class DeviceResults:
     def _files(self) -> tuple[str, ...]:
         """Return the results files that winners may come from, the one that is written first."""
         with self._lock:
-            sibling = sibling_name(self._path, digest(self.validators))
+            sibling = sibling_name(self._path, self.build)
             return tuple(dict.fromkeys((self._store.target, self._path, sibling, *self._read)))
 
-    def _keep(self, entry: Entry, origin: str) -> None:
+    def _check_free(self, signature: Signature) -> None:
+        if signature in self._pinned:
+            raise TensorPlayError(f"the winner of {signature.params} is pinned; unpin it first")
+
+    def _keep(self, entry: Entry, origin: str, noted: str = "") -> None:
+        signature = entry.signature
+        before = self.results.get(signature)
         self.results.put(entry)
-        self.origins[entry.signature] = origin
-        self._pending[entry.signature] = entry
+        self.origins[signature] = origin
+        self._pending[signature] = entry
+        self.history.note(entry, noted or origin, before)
+        self._journal.note(signature)
+
+    def _take(self, entries: Iterable[Entry], *, overwrite: bool) -> MergeReport:
+        """Merge entries; what is pinned stays, and is counted when it would have changed."""
+        fresh: dict[Signature, Entry] = {}
+        replaced: dict[Signature, Entry] = {}
+        kept = pinned = 0
+        for signature, entry in {each.signature: each for each in entries}.items():
+            before = self.results.get(signature)
+            if before is None:
+                fresh[signature] = entry
+            elif before != entry:
+                is_pinned = signature in self._pinned
+                pinned += is_pinned
+                kept += not (is_pinned or overwrite)
+                if overwrite and not is_pinned:
+                    replaced[signature] = entry
+                    self.history.note(entry, "file", before)
+        self.results.merge([*fresh.values(), *replaced.values()], overwrite=True)
+        for signature in replaced:
+            self.origins[signature] = "file"
+            self._pending.pop(signature, None)
+        if fresh or replaced:
+            self._journal.note_many()
+        return MergeReport(len(fresh), len(replaced), kept, pinned)
 
     def _append_pending(self) -> None:
-        for signature, entry in list(self._pending.items()):
+        for entry in list(self._pending.values()):
             self._store.append(entry)
-            # A signal handler on this thread may have written it, or a newer one, meanwhile.
-            if self._pending.get(signature) is entry:
-                del self._pending[signature]
+            self._note_written(entry)
+
+    def _rewrite_with_pending(self, drop: Collection[Signature] = ()) -> None:
+        pending = tuple(self._pending.values())
+        self._store.rewrite(pending, drop=set(drop))
+        for entry in pending:
+            self._note_written(entry)
+
+    def _note_written(self, entry: Entry) -> None:
+        # A signal handler on this thread may have written it, or a newer one, meanwhile. And what has been written
+        # must not be so again at the end, when another process may have replaced it.
+        if self._pending.get(entry.signature) is entry:
+            del self._pending[entry.signature]
 
     def _write(self, action: Callable[[], None], *, clear: bool = False) -> bool:
         try:
@@ -175,7 +237,18 @@ class DeviceResults:
         return True
 
     def _merge(self, report: LoadReport, *, overwrite: bool) -> bool:
-        merged = self.results.merge(report.entries, overwrite=overwrite)
+        if overwrite:
+            taken = self._take(report.entries, overwrite=True)
+            merged = taken.merged + taken.replaced
+        else:
+            # What every start does, perhaps with a hundred thousand entries.
+            merged = self.results.merge(report.entries, overwrite=False)
+            if merged:
+                self._journal.note_many()
+        if report.mismatches or report.bad_lines:
+            self._faults[report.path] = FileFault(self.device, report.path, report.mismatches, report.bad_lines)
+        else:
+            self._faults.pop(report.path, None)
         self._read.update(dict.fromkeys(report.files))
         self._listeners.tell(FILE, action="read", path=report.path, merged=merged, refused=report.refused)
         for message in _complaints(report):

@@ -56,7 +56,7 @@ class Explaining(Deferred):
             "pinned": self._ledger.pinned(signature),
             "not_measured": self._ledger.not_measurable(signature),
             "background": self.background.state(signature),
-            "rejections": [tuple(r) for r in self._ledger.rejections.listed() if (r.op, r.params) == signature],
+            "rejections": [tuple(rejection) for rejection in self._ledger.rejections.of(signature)],
             "calls": self._ledger.counters.calls(signature),
             **dict.fromkeys(_FOUND),
             **self._found(signature, problem, device, entry),

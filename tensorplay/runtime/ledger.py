@@ -77,6 +77,15 @@ class Ledger:
         with self._lock:
             return list(self._untuned)
 
+    def forget_untuned(self, signature: Signature | None = None) -> int:
+        """Take a signature off the list of untuned ones, or all; return how many that were."""
+        with self._lock:
+            if signature is not None:
+                return int(self._untuned.pop(signature, signature) is None)
+            count = len(self._untuned)
+            self._untuned.clear()
+        return count
+
     def reject(self, signature: Signature, kernel: str, reason: str) -> None:
         """Remember that a recorded winner did not run."""
         if self.rejections.add(signature, kernel, reason):

@@ -20,6 +20,7 @@ __all__ = [
     "TUNING_FAILED",
     "TUNING_STARTED",
     "UNTUNED",
+    "WINNER",
     "Listeners",
 ]
 
@@ -41,6 +42,8 @@ UNTUNED = "untuned"
 """A signature ran without a recorded winner, for the first time."""
 FALLBACK = "fallback"
 """A kernel failed when it was launched, and the first choice ran for that call."""
+WINNER = "winner"
+"""A person pinned, unpinned, overrode or forgot a winner, went back to an earlier one, or cleared a list."""
 SETTING = "setting"
 """A setting changed its value."""
 FILE = "file"
@@ -56,6 +59,7 @@ EVENTS = (
     PINNED,
     UNTUNED,
     FALLBACK,
+    WINNER,
     SETTING,
     FILE,
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from tensorplay.backends.base import Backend, Plan
 from tensorplay.database.record import Entry
 from tensorplay.errors import OperandError, TensorPlayWarning
-from tensorplay.gemm import GemmProblem, Signature, signature_of
+from tensorplay.gemm import DEFAULT, GemmProblem, Signature, signature_of
 from tensorplay.locks import ForkSafeLock
 from tensorplay.measure.budget import Deadline
 from tensorplay.measure.search_memory import SearchMemory
@@ -14,6 +14,7 @@ from tensorplay.measure.selection import select_in_process
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.archive import Archive
 from tensorplay.runtime.device_results import DeviceResults
+from tensorplay.runtime.known_killers import KnownKillers
 from tensorplay.runtime.ledger import Evidence, Ledger
 from tensorplay.runtime.notice import logger, warn
 from tensorplay.runtime.resolution import Reason
@@ -48,6 +49,7 @@ class Measuring(Archive):
         self._clock = clock
         self._spent_seconds = 0.0
         self._search_memory = SearchMemory()
+        self._killers = KnownKillers()
         # Two measurements at once would disturb each other; a waiting thread then finds the winner recorded.
         self._measuring = ForkSafeLock()
 
@@ -77,6 +79,20 @@ class Measuring(Archive):
     def calls_of(self, op: str, params: str) -> dict[str, int]:
         """Return how often a signature was called in this process, by reason."""
         return self._ledger.counters.calls(Signature(op, params))
+
+    def _first_choice(self, problem: GemmProblem, backend: Backend) -> Plan:
+        """Return what runs where nothing was selected."""
+        if self._settings.deterministic:
+            return backend.deterministic_choice(problem)
+        return backend.first_choice(problem)
+
+    def _fixed_dispatch(self, problem: GemmProblem, backend: Backend) -> Plan:
+        """Return what runs a problem of no tunable family."""
+        plan = backend.fixed_dispatch(problem)
+        # The classic call is `Default` here, whose makers promise the same bits on the same device.
+        if self._settings.deterministic and not plan.is_deterministic and plan.kernel != DEFAULT:
+            return backend.deterministic_choice(problem)
+        return plan
 
     def _measure(
         self, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
@@ -138,6 +154,8 @@ class Measuring(Archive):
     ) -> Measurement:
         """Measure, for at most `most_s` seconds of `clock` and what the process may spend; raises what fails."""
         total = self._settings.total_tuning_seconds
+        results = self._device(problem.device, backend).path
+        self._killers.look_again(results)
         self.listeners.tell(events.TUNING_STARTED, op=signature.op, params=signature.params)
         started = self._clock()
         try:
@@ -145,7 +163,7 @@ class Measuring(Archive):
                 backend,
                 problem,
                 tuning_rules(self._settings, backend, problem),
-                excluded=self._ledger.rejections.failed(signature),
+                excluded=self._ledger.rejections.failed(signature) | self._killers.of(results, signature),
                 deadline=Deadline(clock, total - self._spent_seconds if total else most_s),
                 memory=self._search_memory,
             )
@@ -153,7 +171,12 @@ class Measuring(Archive):
             self._spent_seconds += self._clock() - started
 
     def _select(self, signature: Signature, problem: GemmProblem, backend: Backend) -> Plan:
-        """Return the library's choice that is fastest in this process; timed once, never recorded."""
+        """Return the library's choice that is fastest in this process; timed once, never recorded.
+
+        Nothing is timed where sums must keep their order, since the next process might select another.
+        """
+        if self._settings.deterministic:
+            return self._first_choice(problem, backend)
         choices = backend.library_choices(problem)
         if len(choices) == 1:
             return choices[0]

@@ -58,6 +58,18 @@ class Rejections:
         with self._lock:
             self._failed.discard((signature, kernel))
 
+    def of(self, signature: Signature) -> list[Rejection]:
+        """Return those of one signature, oldest first."""
+        with self._lock:
+            return [each for (owner, _), each in self._met.items() if owner == signature]
+
+    def clear(self) -> int:
+        """Drop the list, and not what is known of kernels that failed; return how many there were."""
+        with self._lock:
+            count = len(self._met)
+            self._met.clear()
+        return count
+
     def listed(self) -> list[Rejection]:
         """Return all, oldest first."""
         with self._lock:

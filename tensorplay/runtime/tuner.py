@@ -1,9 +1,11 @@
 """Measuring one problem through a backend: candidates in, a winner and its evidence out."""
 
+import math
 import random
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tensorplay.backends.base import Backend, CandidateQuery, Plan
 from tensorplay.database.record import Entry
@@ -11,13 +13,15 @@ from tensorplay.errors import KernelUnavailableError, MeasurementError
 from tensorplay.gemm import DEFAULT, GemmProblem, signature_of
 from tensorplay.measure.budget import Budget, Deadline
 from tensorplay.measure.numerics import Tolerance, problem_tolerance
-from tensorplay.measure.report import CandidateReport, SelectionReport
-from tensorplay.measure.search import Search
+from tensorplay.measure.report import CandidateReport, SelectionReport, Verdict
+from tensorplay.measure.search import SEARCH_SHARE, Search
 from tensorplay.measure.search_memory import SearchMemory
 from tensorplay.measure.selection import choose
 from tensorplay.runtime.result_check import ResultCheck
 
 __all__ = ["Measurement", "TuningRules", "measure"]
+
+_NOBODY_ELSE = frozenset({Verdict.ALONE, Verdict.FIRST_CHOICE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +43,7 @@ class TuningRules:
     rotating_bytes : int
         The pool that operands rotate through.
     search_seconds : float
-        How long a search for neighbours may take, where the query asks for one; 0 for as long as there are any.
+        How long a product may take until its search is over, where the query asks for one; 0 for no limit.
     """
 
     query: CandidateQuery
@@ -71,8 +75,13 @@ def measure(
 ) -> Measurement:
     """Time the candidates of `problem` and return the winner, on scratch operands only.
 
-    `excluded` are kernel ids that take no part, since they failed when they ran. `memory` is what earlier searches
-    learnt, to which this one adds. Where the first choice cannot be timed, `Default` is the winner with the time 0.
+    What building, compiling, loading and checking candidates takes counts as well: it may use half of the deadline,
+    and half of the seconds of a search, which begin with the first. Where the query is deterministic, so is what the
+    others are compared with, if there is any such kernel.
+
+    `excluded` are kernel ids that take no part, since they failed when they ran, or took down a process. `memory` is
+    what earlier searches learnt, to which this one adds. Where the first choice cannot be timed, `Default` is the
+    winner with the time 0.
 
     Raises
     ------
@@ -82,50 +91,72 @@ def measure(
         When the sources that were asked for offer nothing: the first choice alone is no result to keep.
     """
     signature = signature_of(problem)
-    first = backend.first_choice(problem)
+    deadline = deadline or Deadline(time.monotonic)
+    first = backend.deterministic_choice(problem) if rules.query.deterministic else backend.first_choice(problem)
     with backend.open_trial(problem, rotating_bytes=rules.rotating_bytes) as trial:
-        offered = [plan for plan in backend.candidates(problem, rules.query) if plan.kernel not in excluded]
-        if rules.query.sources is not None and not offered:
-            asked = ", ".join(sorted(rules.query.sources))
-            raise MeasurementError(
-                f"the sources {asked} offer no candidate here; those of this device are {', '.join(backend.sources)}"
-            )
+        begun = deadline.now()
         check = ResultCheck(trial, first, rules.tolerance or problem_tolerance(problem)) if rules.check else None
-        candidates, failed = _agreeing(check, first, offered)
-        search = None
+        search, gathering = None, deadline
         if rules.query.breadth == "search":
-            search = _search(backend, first, rules, check, excluded=excluded, memory=memory)
+            gathering = deadline.within(rules.search_seconds or math.inf)
+            search = _search(backend, first, rules, check, excluded=excluded, memory=memory, begun=begun)
+        field = _gathered(backend, first, rules, check, excluded=excluded, deadline=gathering)
         try:
             selection = choose(
-                candidates,
+                [first, *field.agreeing],
                 trial.timer,
                 budget=rules.budget,
                 min_gain=rules.min_gain,
-                deadline=deadline or Deadline(time.monotonic),
+                deadline=deadline,
                 # The order of launches changes from problem to problem, and is the same in every run of one.
                 rng=random.Random("".join(signature)),  # noqa: S311 - an order, not a secret
                 describe=lambda plan: plan.kernel,
                 search=search,
             )
         except MeasurementError as error:
-            report = SelectionReport.not_measured(first.kernel, str(error)).with_candidates(failed)
+            report = SelectionReport.not_measured(first.kernel, str(error)).with_candidates(field.failed)
             return Measurement(Entry(*signature, DEFAULT, 0.0), first, report)
-    report = selection.report.with_candidates(failed)
+    report = selection.report.with_candidates(field.failed)
+    if field.is_cut_short and report.verdict in _NOBODY_ELSE:
+        report = replace(report, verdict=Verdict.INSUFFICIENT_BUDGET)
     return Measurement(Entry(*signature, selection.winner.kernel, selection.winner_ms), selection.winner, report)
 
 
-def _agreeing(check: ResultCheck | None, first: Plan, offered: list[Plan]) -> tuple[list[Plan], list[CandidateReport]]:
-    """Return the candidates whose results agree with the first choice's, it leading, and reports of the others."""
-    if check is None:
-        return [first, *offered], []
-    agreeing, failed = [first], []
-    for plan in offered:
-        reason = check.why_not(plan)
+class _Field(NamedTuple):
+    """Candidates whose results agree with the first choice's, reports of the others, and whether time ran out."""
+
+    agreeing: list[Plan]
+    failed: list[CandidateReport]
+    is_cut_short: bool
+
+
+def _gathered(
+    backend: Backend,
+    first: Plan,
+    rules: TuningRules,
+    check: ResultCheck | None,
+    *,
+    excluded: frozenset[str],
+    deadline: Deadline,
+) -> _Field:
+    """Return who takes part beside the first choice: one at least, then as many as there is time for."""
+    field = _Field([], [], is_cut_short=False)
+    for plan in backend.candidates(first.problem, rules.query):
+        if plan.kernel in excluded or plan.kernel == first.kernel:
+            continue
+        reason = check.why_not(plan) if check else None
         if reason is None:
-            agreeing.append(plan)
+            field.agreeing.append(plan)
         else:
-            failed.append(CandidateReport.untimed(plan.kernel, reason))
-    return agreeing, failed
+            field.failed.append(CandidateReport.untimed(plan.kernel, reason))
+        if deadline.has_passed(SEARCH_SHARE):
+            return field._replace(is_cut_short=True)
+    if rules.query.sources is not None and not field.agreeing and not field.failed:
+        asked = ", ".join(sorted(rules.query.sources))
+        raise MeasurementError(
+            f"the sources {asked} offer no candidate here; those of this device are {', '.join(backend.sources)}"
+        )
+    return field
 
 
 def _search(
@@ -136,6 +167,7 @@ def _search(
     *,
     excluded: frozenset[str],
     memory: SearchMemory | None,
+    begun: float,
 ) -> Search[Plan]:
     problem, query = first.problem, rules.query
     # One that has learnt nothing yet is empty, and so false.
@@ -151,7 +183,8 @@ def _search(
             plan = backend.rebuild(problem, kernel)
         except KernelUnavailableError:
             return None
-        return plan if plan.workspace_bytes <= query.workspace_bytes else None
+        is_allowed = plan.is_deterministic or not query.deterministic
+        return plan if is_allowed and plan.workspace_bytes <= query.workspace_bytes else None
 
     return Search(
         neighbours=neighbours,
@@ -159,6 +192,7 @@ def _search(
         recall=recall,
         knowledge=learnt.of(_kind(backend, problem, query)),
         seconds=rules.search_seconds,
+        begun=begun,
     )
 
 

@@ -22,6 +22,7 @@ from tensorplay.runtime.listeners import (
     TUNING_FAILED,
     TUNING_STARTED,
     UNTUNED,
+    WINNER,
 )
 from tensorplay.runtime.notice import warn
 from tensorplay.runtime.setting import shown
@@ -43,6 +44,7 @@ _LEVELS = {
     TUNING_STARTED: 2,
     TUNED: 2,
     UNTUNED: 2,
+    WINNER: 2,
 }
 _EVERYTHING = 3
 _LONGEST_TEXT = 300

@@ -8,32 +8,55 @@ from fastapi import FastAPI
 
 from tensorplay.runtime.process import get_tuning_context
 from tensorplay.service.cursor import CursorKey
+from tensorplay.service.document import correct_document
 from tensorplay.service.guard import Guard, GuardRules
 from tensorplay.service.hub import Hub
+from tensorplay.service.idempotency import IdempotencyKeys
 from tensorplay.service.identity import instance_of
 from tensorplay.service.jobs import Jobs
 from tensorplay.service.live_runtime import LiveRuntime
 from tensorplay.service.pages import login_code, problem_page
 from tensorplay.service.pages import router as pages_router
+from tensorplay.service.placement import placement_of
 from tensorplay.service.problems import add_handlers
+from tensorplay.service.rank_line import RankLine
+from tensorplay.service.ranks import Ranks
 from tensorplay.service.recorded_context import RecordedContext
-from tensorplay.service.routes import events, found, health, jobs, results
+from tensorplay.service.result_files import ResultFiles
+from tensorplay.service.routes import (
+    events,
+    files,
+    found,
+    health,
+    jobs,
+    rank_changes,
+    ranks,
+    rejections,
+    result_changes,
+    results,
+    untuned,
+)
 from tensorplay.service.routes import settings as settings_routes
+from tensorplay.service.runtime_folder import folder_to_use
 from tensorplay.service.schemas import ProblemModel
 from tensorplay.service.state import State
 from tensorplay.service.watched import WatchedContext
 from tensorplay.version import __version__
 
-__all__ = ["MOST_BODY_BYTES", "ServiceSettings", "create_app"]
+__all__ = ["MOST_BODY_BYTES", "ServiceSettings", "create_app", "line_of"]
 
 MOST_BODY_BYTES = 1 << 20
 
 _TAGS = [
     {"name": "settings", "description": "Switches, budgets and everything else that can be set."},
     {"name": "results", "description": "Winners and how they were chosen."},
+    {"name": "rejections", "description": "Recorded winners that did not run, and what files were refused for."},
+    {"name": "untuned", "description": "Signatures that ran without a winner."},
+    {"name": "files", "description": "Results files, by their names."},
     {"name": "runtime", "description": "What the runtime met."},
     {"name": "jobs", "description": "Measuring on demand."},
     {"name": "events", "description": "What changes, as it changes."},
+    {"name": "ranks", "description": "The processes that were started together on this host, as one sees them."},
     {"name": "health", "description": "For those who watch processes."},
 ]
 
@@ -75,6 +98,10 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
         jobs=Jobs(runtime),
         cursors=CursorKey(secrets.token_bytes(32)),
         instance=instance,
+        ranks=Ranks(line_of(watched)),
+        files=ResultFiles(watched),
+        keys=IdempotencyKeys(),
+        worker=runtime.worker,
     )
     app = FastAPI(
         title="TensorPlay",
@@ -90,7 +117,8 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
     app.state.tensorplay = state
     app.state.tensorplay_login = login_code(wanted.token)
     add_handlers(app, as_page=problem_page)
-    for module in (settings_routes, results, found, jobs, events):
+    measured = (results, result_changes, rejections, untuned, files)
+    for module in (settings_routes, *measured, found, jobs, events, ranks, rank_changes):
         app.include_router(module.router, prefix="/api/v1")
     app.include_router(health.router)
     app.include_router(pages_router)
@@ -102,4 +130,11 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
         cookie=f"tensorplay_{instance.id[:8]}",
     )
     app.add_middleware(Guard, rules=rules)
+    correct_document(app)
     return app
+
+
+def line_of(watched: WatchedContext) -> RankLine:
+    """Return the way to the ranks of this job; what shows recorded files is none of them, wherever it was started."""
+    placement = None if isinstance(watched, RecordedContext) else placement_of(os.environ, os.getppid())
+    return RankLine(placement, folder_to_use(os.environ, os.geteuid()))

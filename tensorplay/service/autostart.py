@@ -14,6 +14,9 @@ TOKEN_VARIABLE = "TENSORPLAY_TOKEN"  # noqa: S105 - the name of a variable
 def serve_dashboard(address: str) -> None:
     """Start the service at HOST:PORT; what stands in its way is warned of, and never raised: a product is waiting.
 
+    All ranks of a job inherit the variable that asks for it. The first of a host listens there, the others on their
+    private sockets.
+
     The token is that of the environment variable `TENSORPLAY_TOKEN`, made up unless given.
     """
     host, _, port = address.rpartition(":")
@@ -21,6 +24,9 @@ def serve_dashboard(address: str) -> None:
         server = imported("tensorplay.service.server")
     except ImportError as error:
         _warn(address, f"{error}; pip install 'tensorplay[web]'")
+        return
+    # A process that a rank itself has started, say to load data, inherits its place: the rank keeps it.
+    if imported("tensorplay.service.presence").is_held_by(os.getppid(), os.environ):
         return
     try:
         server.start(host.strip("[]"), int(port), token=os.environ.get(TOKEN_VARIABLE) or None)

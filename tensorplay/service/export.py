@@ -1,18 +1,46 @@
 """Winners as files for people and programs: CSV that a spreadsheet cannot take for formulas, and JSON lines."""
 
+import asyncio
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fastapi.responses import StreamingResponse
 
 from tensorplay.service.row import Row
+from tensorplay.service.slices import in_slices
 
-__all__ = ["as_csv", "as_json_lines", "safe_cell"]
+__all__ = ["CSV", "JSON_LINES", "as_csv", "as_json_lines", "attachment", "csv_of", "safe_cell", "streamed"]
+
+CSV: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "The rows, as a file."}
+}
+"""How the OpenAPI document describes an export."""
+
+JSON_LINES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}, "description": "An object a line."}
+}
+"""As `CSV`."""
 
 _SLICE = 200
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-_COLUMNS = ("op", "params", "kernel", "time_ms", "dtype", "m", "n", "k", "transposed", "bias", "device", "origin")
+_COLUMNS = (
+    "op",
+    "params",
+    "kernel",
+    "time_ms",
+    "dtype",
+    "m",
+    "n",
+    "k",
+    "transposed",
+    "bias",
+    "device",
+    "origin",
+    "pinned",
+)
 
 
 def safe_cell(value: object) -> object:
@@ -22,20 +50,35 @@ def safe_cell(value: object) -> object:
 
 def as_csv(rows: Iterable[Row]) -> Iterator[str]:
     """Yield a CSV file in slices, so that nobody waits for the whole of it."""
-    yield ",".join(_COLUMNS) + "\r\n"
-    for part in _slices(rows):
+    return csv_of(_COLUMNS, ([getattr(row, name) for name in _COLUMNS] for row in rows))
+
+
+def csv_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yield a CSV file of any cells, in slices; every one is safe for a spreadsheet."""
+    yield ",".join(columns) + "\r\n"
+    for part in in_slices(rows, _SLICE):
         text = io.StringIO()
-        csv.writer(text).writerows([safe_cell(getattr(row, name)) for name in _COLUMNS] for row in part)
+        csv.writer(text).writerows([safe_cell(cell) for cell in row] for row in part)
         yield text.getvalue()
 
 
 def as_json_lines(rows: Iterable[Row]) -> Iterator[str]:
     """Yield one JSON object a line, in slices."""
-    for part in _slices(rows):
+    for part in in_slices(rows, _SLICE):
         yield "".join(json.dumps({name: getattr(row, name) for name in ("id", *_COLUMNS)}) + "\n" for row in part)
 
 
-def _slices(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    iterator = iter(rows)
-    while part := list(islice(iterator, _SLICE)):
-        yield part
+def streamed(parts: Iterable[str], media_type: str, headers: Mapping[str, str]) -> StreamingResponse:
+    """Return the answer that is sent part by part, on the loop's own thread: others would need one each."""
+
+    async def each() -> AsyncIterator[str]:
+        for part in parts:
+            yield part
+            await asyncio.sleep(0)
+
+    return StreamingResponse(each(), media_type=media_type, headers=dict(headers))
+
+
+def attachment(name: str) -> dict[str, str]:
+    """Return the header that lets a browser save an answer under a name."""
+    return {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -1,54 +1,84 @@
 """The event streams: who listens, and what each has still to be told.
 
-The thread that multiplies appends to bounded queues and wakes the loop only when somebody listens. A client that does
-not read loses events, is told so by `resync`, and asks for everything anew.
+The thread that multiplies only appends to a ring, and wakes the loop of the listeners when they are not about to look
+anyway: they look a few times a second at most, however much happens. What several of them are told is made once. A
+client that missed too much is told so by `resync`, and asks for everything anew.
 """
 
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
+from itertools import islice
+from typing import NamedTuple
 
+from tensorplay.locks import ForkSafeLock
 from tensorplay.service.live_runtime import Happening, LiveRuntime
 from tensorplay.service.problems import Problem
 
-__all__ = ["Hub", "Message"]
+__all__ = ["Hub"]
 
 MOST_STREAMS = 64
 _RING = 1024
-_QUEUE = 64
+_MOST_AT_ONCE = 64
+_LEAST_PAUSE_S = 0.25
 _PING_S = 15.0
+_PING = b": nothing new\n\n"
+_RETRY_MS = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One event of a stream."""
+class _News(NamedTuple):
+    """One thing that happened: what changed, or with the kind `log` what the log says."""
 
-    id: str
-    event: str
-    data: str
+    number: int
+    kind: str
+    happening: Happening | None
 
 
 @dataclass(eq=False)
 class _Client:
-    loop: asyncio.AbstractEventLoop
     kinds: frozenset[str] | None
+    seen: int
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    queue: deque[Message] = field(default_factory=deque)
-    is_behind: bool = False
+
+
+@dataclass(eq=False)
+class _Group:
+    """The clients of one loop; `is_due` while they are about to look."""
+
+    loop: asyncio.AbstractEventLoop
+    clients: set[_Client] = field(default_factory=set)
+    is_due: bool = False
+    last: float = float("-inf")
+    told: dict[tuple[int, int, frozenset[str] | None], bytes] = field(default_factory=dict)
 
 
 class Hub:
-    """All streams of one application; safe to tell from any thread."""
+    """All streams of one application; safe to tell from any thread.
+
+    Parameters
+    ----------
+    runtime : LiveRuntime
+        Whose events are told.
+    instance : str
+        Names the process, so that a client of another one begins anew.
+
+    Attributes
+    ----------
+    least_pause_s : float
+        Between two times that a client is told what happened; what happens after a longer pause is told at once.
+    dropped : int
+        How many events were not told to a client that was too slow for them.
+    """
 
     def __init__(self, runtime: LiveRuntime, instance: str) -> None:
         self._runtime = runtime
         self._instance = instance
-        self._lock = Lock()
-        self._clients: set[_Client] = set()
-        self._ring: deque[Message] = deque(maxlen=_RING)
+        self.least_pause_s = _LEAST_PAUSE_S
+        self._lock = ForkSafeLock()
+        self._groups: dict[asyncio.AbstractEventLoop, _Group] = {}
+        self._ring: deque[_News] = deque(maxlen=_RING)
         self._number = 0
         self._is_closed = False
         self.dropped = 0
@@ -57,11 +87,12 @@ class Hub:
     @property
     def clients(self) -> int:
         """Return how many streams are open."""
-        return len(self._clients)
+        with self._lock:
+            return sum(len(group.clients) for group in self._groups.values())
 
     def check_room(self) -> None:
         """Raise a 429 `Problem` when there are too many streams, before one has begun to answer."""
-        if len(self._clients) >= MOST_STREAMS:
+        if self.clients >= MOST_STREAMS:
             raise Problem(
                 429,
                 "too-many-streams",
@@ -69,38 +100,42 @@ class Hub:
                 headers={"Retry-After": "10"},
             )
 
-    async def stream(self, last_id: str | None, kinds: frozenset[str] | None) -> AsyncIterator[Message | None]:
-        """Yield events for one client, None where nothing happened for a while; ends when the hub is closed.
+    async def stream(self, last_id: str | None, kinds: frozenset[str] | None) -> AsyncIterator[bytes]:
+        """Yield events for one client as a stream has them, a comment where nothing happened; until it is closed.
 
         `last_id` is the last that the client has seen: what it missed comes first, or `resync` when that is not known.
         """
-        client = _Client(asyncio.get_running_loop(), kinds)
+        loop = asyncio.get_running_loop()
         with self._lock:
             if self._is_closed:
                 return
-            missed = self._missed(last_id)
-            self._clients.add(client)
-            hello = Message(self._id(self._number), "hello", json.dumps({"instance": self._instance}))
+            seen = self._seen(last_id)
+            client = _Client(kinds, self._number if seen is None else seen)
+            group = self._groups.setdefault(loop, _Group(loop))
+            group.clients.add(client)
+            begin = self._message("hello", json.dumps({"instance": self._instance}), client.seen, _RETRY_MS)
+        if seen is None and last_id:
+            begin += self._message("resync", "{}", client.seen)
         try:
-            yield hello
-            for message in missed:
-                if kinds is None or message.event in kinds or message.event == "resync":
-                    yield message
+            yield begin + self._news(client, group)
             while True:
                 try:
-                    await asyncio.wait_for(client.wake.wait(), _PING_S)
+                    async with asyncio.timeout(_PING_S):
+                        await client.wake.wait()
                 except TimeoutError:
-                    yield None
+                    yield _PING
                     continue
                 client.wake.clear()
-                for message in self._taken(client):
-                    yield message
+                if news := self._news(client, group):
+                    yield news
                 if self.is_closed():
-                    yield Message(self._id(self._number), "bye", "{}")
+                    yield self._message("bye", "{}", client.seen)
                     return
         finally:
             with self._lock:
-                self._clients.discard(client)
+                group.clients.discard(client)
+                if not group.clients:
+                    self._groups.pop(loop, None)
 
     def is_closed(self) -> bool:
         """Return whether all streams have ended, or are about to."""
@@ -111,62 +146,93 @@ class Hub:
         self._remove()
         with self._lock:
             self._is_closed = True
-            clients = list(self._clients)
-        for client in clients:
-            self._wake(client)
+            groups = list(self._groups.values())
+        for group in groups:
+            _call(group.loop, self._look, group)
 
     def _hear(self, happening: Happening, kinds: tuple[str, ...]) -> None:
         with self._lock:
             for kind in kinds:
-                self._add(kind, {"revision": self._runtime.revision(kind)})
-            self._add("log", happening._asdict())
-            clients = list(self._clients)
-        for client in clients:
-            self._wake(client)
+                self._ring.append(_News(self._next(), kind, None))
+            self._ring.append(_News(self._next(), "log", happening))
+            groups = [group for group in self._groups.values() if not group.is_due]
+            for group in groups:
+                group.is_due = True
+        for group in groups:
+            _call(group.loop, self._look_soon, group)
 
-    def _add(self, event: str, data: dict[str, object]) -> None:
-        self._number += 1
-        message = Message(self._id(self._number), event, json.dumps(data))
-        self._ring.append(message)
-        for client in self._clients:
-            if client.kinds is not None and event not in client.kinds:
-                continue
-            if event != "log":
-                # An older news of the same kind says nothing that this one does not.
-                client.queue = deque(each for each in client.queue if each.event != event)
-            if len(client.queue) >= _QUEUE:
-                self.dropped += len(client.queue)
-                client.queue.clear()
-                client.is_behind = True
-            client.queue.append(message)
+    def _next(self) -> int:
+        # In one step, since a signal handler may tell of something in the middle of this.
+        number = self._number = self._number + 1
+        return number
 
-    def _taken(self, client: _Client) -> list[Message]:
+    def _look_soon(self, group: _Group) -> None:
+        """Let the clients of a loop look, on that loop, when the pause since the last time is over."""
+        wait = group.last + self.least_pause_s - group.loop.time()
+        if wait > 0:
+            group.loop.call_later(wait, self._look, group)
+        else:
+            self._look(group)
+
+    def _look(self, group: _Group) -> None:
+        group.last = group.loop.time()
         with self._lock:
-            messages = list(client.queue)
-            client.queue.clear()
-            behind, client.is_behind = client.is_behind, False
-        if behind:
-            messages.insert(0, Message(self._id(self._number), "resync", "{}"))
-        return messages
+            group.is_due = False
+            clients = list(group.clients)
+        for client in clients:
+            client.wake.set()
 
-    def _missed(self, last_id: str | None) -> list[Message]:
-        if not last_id:
-            return []
-        instance, _, number = last_id.rpartition("-")
+    def _news(self, client: _Client, group: _Group) -> bytes:
+        """Return what a client has not seen yet."""
+        with self._lock:
+            seen, number = client.seen, self._number
+            client.seen = number
+            found = list(islice(reversed(self._ring), number - seen))[::-1]
+        if number == seen:
+            return b""
+        key = (seen, number, client.kinds)
+        told = group.told.get(key)
+        if told is None:
+            if any(each[1] != number for each in group.told):
+                group.told.clear()
+            told = group.told[key] = self._told(found, number - seen, client.kinds)
+        return told
+
+    def _told(self, found: Sequence[_News], missed: int, kinds: frozenset[str] | None) -> bytes:
+        wanted = [each for each in _newest(found) if kinds is None or each.kind in kinds]
+        if len(found) < missed or len(wanted) > _MOST_AT_ONCE:
+            self.dropped += missed
+            return self._message("resync", "{}", found[-1].number)
+        return b"".join(self._message(each.kind, self._data(each), each.number) for each in wanted)
+
+    def _data(self, news: _News) -> str:
+        if news.happening is not None:
+            return json.dumps(news.happening._asdict())
+        return json.dumps({"revision": self._runtime.revision(news.kind)})
+
+    def _seen(self, last_id: str | None) -> int | None:
+        """Return the number that an id stands for; None when what came after it is not known."""
+        instance, _, number = (last_id or "").rpartition("-")
         if instance == self._instance and number.isascii() and number.isdigit() and len(number) < 19:
             seen = int(number)
-            oldest = self._number - len(self._ring)
-            if oldest <= seen <= self._number:
-                return list(self._ring)[seen - oldest :]
-        return [Message(self._id(self._number), "resync", "{}")]
+            if self._number - len(self._ring) <= seen <= self._number:
+                return seen
+        return None
 
-    def _id(self, number: int) -> str:
-        return f"{self._instance}-{number}"
+    def _message(self, event: str, data: str, number: int, retry: int | None = None) -> bytes:
+        again = f"retry: {retry}\n" if retry is not None else ""
+        return f"id: {self._instance}-{number}\nevent: {event}\n{again}data: {data}\n\n".encode()
 
-    @staticmethod
-    def _wake(client: _Client) -> None:
-        try:
-            client.loop.call_soon_threadsafe(client.wake.set)
-        except RuntimeError:
-            # Its loop is closed: the client is gone.
-            return
+
+def _newest(found: Sequence[_News]) -> Sequence[_News]:
+    """Return all of the log, and of each other kind the newest: an older one says nothing that it does not."""
+    last = {each.kind: each.number for each in found}
+    return [each for each in found if each.happening is not None or last[each.kind] == each.number]
+
+
+def _call(loop: asyncio.AbstractEventLoop, callback: Callable[[_Group], None], group: _Group) -> None:
+    try:
+        loop.call_soon_threadsafe(callback, group)
+    except RuntimeError:
+        # The loop is closed: its clients are gone.
+        return

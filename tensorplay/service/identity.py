@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from tensorplay.service.placement import number_of
 from tensorplay.version import __version__
 
-__all__ = ["ID_PATTERN", "Instance", "instance_of", "result_id", "shape_id"]
+__all__ = ["ID_PATTERN", "Instance", "instance_of", "result_id", "shape_id", "without_device"]
 
 ID_PATTERN = r"^[0-9a-f]{16}$"
 """What an id looks like; everything else is unknown."""
@@ -44,7 +45,12 @@ def result_id(op: str, params: str) -> str:
 
 def shape_id(op: str, params: str) -> str:
     """Return the id of a signature without its device, to compare devices and ranks by."""
-    return result_id(op, _DEVICE.sub("", params, count=1))
+    return result_id(op, without_device(params))
+
+
+def without_device(params: str) -> str:
+    """Return the params of a signature without its device."""
+    return _DEVICE.sub("", params, count=1)
 
 
 def instance_of(environ: Mapping[str, str]) -> Instance:
@@ -56,9 +62,9 @@ def instance_of(environ: Mapping[str, str]) -> Instance:
         host=socket.gethostname(),
         # Arguments may hold secrets.
         command=os.path.basename(sys.argv[0] or sys.executable),  # noqa: PTH119 - a text, not a path
-        rank=_number(environ, "RANK", "SLURM_PROCID"),
-        local_rank=_number(environ, "LOCAL_RANK", "SLURM_LOCALID"),
-        world_size=_number(environ, "WORLD_SIZE", "SLURM_NTASKS"),
+        rank=number_of(environ, "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"),
+        local_rank=number_of(environ, "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"),
+        world_size=number_of(environ, "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"),
         version=__version__,
         python=".".join(map(str, sys.version_info[:3])),
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -70,11 +76,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.getuid())
-
-
-def _number(environ: Mapping[str, str], *names: str) -> int | None:
-    for name in names:
-        text = environ.get(name, "")
-        if text.isascii() and text.isdigit() and len(text) < 10:
-            return int(text)
-    return None

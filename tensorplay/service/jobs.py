@@ -2,7 +2,8 @@
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
@@ -32,6 +33,10 @@ class Job:
         What is measured now.
     failures : list of (Signature, str)
         What could not be measured, with the reason.
+    budget : mapping of str to float
+        `total_seconds`, and settings that hold while it runs.
+    reason : str or None
+        Why it ended before everything was measured, if it did so itself.
     seconds : list of float
         What each finished signature took.
     """
@@ -39,6 +44,8 @@ class Job:
     id: str
     signatures: Sequence[Signature]
     created_at: str
+    kind: str = "tune"
+    budget: Mapping[str, float] = field(default_factory=dict)
     state: str = "queued"
     done: int = 0
     current: Signature | None = None
@@ -47,6 +54,7 @@ class Job:
     started: float | None = None
     ended: float | None = None
     revision: int = 0
+    reason: str | None = None
 
     @property
     def elapsed_s(self) -> float:
@@ -68,15 +76,25 @@ class Jobs:
         self._runtime = runtime
         self._lock = Lock()
         self._jobs: dict[str, Job] = {}
-        self._keys: dict[str, tuple[tuple[Signature, ...], str]] = {}
 
-    def start(self, signatures: Sequence[Signature], key: str | None = None) -> Job:
-        """Start a job and return it; with the same idempotency key, the one that was started before.
+    def start(
+        self, signatures: Sequence[Signature], *, kind: str = "tune", budget: Mapping[str, float] | None = None
+    ) -> Job:
+        """Start a job and return it.
+
+        Parameters
+        ----------
+        signatures : sequence of Signature
+            What is measured, each once.
+        kind : str
+            `tune`, or `retune` for what is measured even where it has a winner.
+        budget : mapping of str to float, optional
+            `total_seconds`, after which nothing further is begun, and settings that hold while it runs.
 
         Raises
         ------
         Problem
-            409 while another runs, 422 for no signatures, or for a key that was used for others.
+            409 while another runs, 422 for no signatures.
         """
         wanted = tuple(dict.fromkeys(signatures))
         if not wanted:
@@ -84,21 +102,18 @@ class Jobs:
                 422, "nothing-to-tune", "there are no signatures to tune; run the workload with tuning off first"
             )
         with self._lock:
-            if key and key in self._keys:
-                before, identity = self._keys[key]
-                if before != wanted:
-                    raise Problem(422, "key-reused", "this Idempotency-Key was used for another job; make a new one")
-                if identity in self._jobs:
-                    return self._jobs[identity]
             running = next((job for job in self._jobs.values() if job.state not in OVER), None)
             if running is not None:
-                raise Problem(409, "job-running", "another job is running; wait for it or cancel it", job=running.id)
-            job = Job(secrets.token_hex(8), wanted, datetime.now(UTC).isoformat(timespec="seconds"))
+                raise Problem(
+                    409,
+                    "job-running",
+                    "another job is running; wait for it or cancel it",
+                    job=running.id,
+                    link=f"jobs/{running.id}",
+                )
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            job = Job(secrets.token_hex(8), wanted, now, kind, dict(budget or {}))
             self._jobs[job.id] = job
-            if key:
-                self._keys[key] = (wanted, job.id)
-                while len(self._keys) > _MOST_JOBS:
-                    del self._keys[next(iter(self._keys))]
             over = [each for each in self._jobs.values() if each.state in OVER]
             for old in over[: max(0, len(self._jobs) - _MOST_JOBS)]:
                 del self._jobs[old.id]
@@ -146,30 +161,42 @@ class Jobs:
         with self._lock:
             if job.state == "queued":
                 job.state = "running"
-        for signature in job.signatures:
-            if job.state == "cancelling":
-                break
-            job.current = signature
-            self._tell(job)
-            begin = time.monotonic()
-            reason = self._tuned(signature)
-            if reason is not None and len(job.failures) < _MOST_FAILURES:
-                job.failures.append((signature, reason))
-            job.seconds.append(time.monotonic() - begin)
-            job.done += 1
+        settings = {name: value for name, value in job.budget.items() if name != "total_seconds"}
+        try:
+            with self._runtime.context.configure(**settings) if settings else nullcontext():
+                self._measure(job)
+        except TensorPlayError as error:
+            job.reason = str(error)
         job.current = None
         job.ended = time.monotonic()
         with self._lock:
-            if job.state == "cancelling" and job.done < len(job.signatures):
+            if job.done < len(job.signatures) and (job.state == "cancelling" or job.reason is not None):
                 job.state = "cancelled"
             else:
                 job.state = "failed" if len(job.failures) == len(job.signatures) else "succeeded"
         self._tell(job)
 
-    def _tuned(self, signature: Signature) -> str | None:
+    def _measure(self, job: Job) -> None:
+        total = job.budget.get("total_seconds")
+        for signature in job.signatures:
+            if job.state == "cancelling":
+                return
+            if total and job.elapsed_s >= total:
+                job.reason = f"the {total:g} s of its budget are spent"
+                return
+            job.current = signature
+            self._tell(job)
+            begin = time.monotonic()
+            reason = self._tuned(signature, is_again=job.kind == "retune")
+            if reason is not None and len(job.failures) < _MOST_FAILURES:
+                job.failures.append((signature, reason))
+            job.seconds.append(time.monotonic() - begin)
+            job.done += 1
+
+    def _tuned(self, signature: Signature, *, is_again: bool) -> str | None:
         """Measure a signature; return why it could not be."""
         try:
-            told = self._runtime.tune(signature)
+            told = self._runtime.tune(signature, again=is_again)
         except TensorPlayError as error:
             return str(error)
         reason = told.get("not_measured")

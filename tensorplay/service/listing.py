@@ -1,23 +1,35 @@
 """The list of winners: filtered, sorted and paged from a snapshot that is made once for each revision.
 
-Sorting fifty thousand rows takes longer than a page may, so each order is made once and kept until something changes;
-a page is then found by bisection. Nothing here holds a lock of the runtime.
+Sorting fifty thousand rows takes longer than a page may, so each order is made once and kept, and when some winners
+change only they are moved; a page is then found by bisection. Nothing here holds a lock of the runtime, nor the
+interpreter's for long.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from tensorplay.runtime.archive import Recorded
 from tensorplay.service.cursor import Cursor
 from tensorplay.service.row import Row, row_of
+from tensorplay.service.slices import paced, sorted_in_slices
 
 __all__ = ["SORT_KEYS", "Filter", "Page", "ResultsIndex"]
 
 SORT_KEYS = ("op", "params", "dtype", "m", "n", "k", "kernel", "device", "origin", "time_ms")
 """What a list may be sorted by; with `-` before it, the other way round."""
+
+Raw = tuple[Any, ...]
+"""A row as the index keeps it: a plain tuple of texts and numbers is nothing that the garbage collector looks at again.
+
+With fifty thousand objects that it does look at, it would stop all threads for longer than one may.
+"""
+
+_OP = Row._fields.index("op")
+_MOST_SELECTIONS = 8
+_MOST_MOVED = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +49,12 @@ class Filter:
     n_max: int | None = None
     k_min: int | None = None
     k_max: int | None = None
+    pinned: bool | None = None
     q: str | None = None
 
-    def test(self) -> Callable[[Row], bool] | None:
+    def test(self) -> Callable[[Raw], bool] | None:
         """Return what says whether a row is wanted; None when every row is."""
-        tests: list[Callable[[Row], bool]] = []
+        tests: list[Callable[[Raw], bool]] = []
         for field in fields(self):
             wanted: Any = getattr(self, field.name)
             if wanted is not None and wanted != "":
@@ -51,16 +64,17 @@ class Filter:
         return lambda row: all(test(row) for test in tests)
 
 
-def _test(name: str, wanted: Any) -> Callable[[Row], bool]:
+def _test(name: str, wanted: Any) -> Callable[[Raw], bool]:
     if name == "q":
         text = str(wanted).casefold()
-        return lambda row: text in f"{row.op},{row.params},{row.kernel}".casefold()
-    size, _, end = name.partition("_")
+        return lambda row: text in ",".join(row[_OP : _OP + 3]).casefold()
+    name, _, end = name.partition("_")
+    place = Row._fields.index(name)
     if end == "min":
-        return lambda row: bool(getattr(row, size) >= wanted)
+        return lambda row: bool(row[place] >= wanted)
     if end == "max":
-        return lambda row: bool(getattr(row, size) <= wanted)
-    return lambda row: bool(getattr(row, name) == wanted)
+        return lambda row: bool(row[place] <= wanted)
+    return lambda row: bool(row[place] == wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,57 +87,99 @@ class Page:
 
 
 class ResultsIndex:
-    """All winners of one revision; immutable but for the orders that it has been asked for."""
+    """All winners of one revision; immutable but for the orders and selections that it has been asked for.
 
-    def __init__(self, revision: int, recorded: Sequence[Recorded], before: "ResultsIndex | None" = None) -> None:
+    Parameters
+    ----------
+    revision : int
+        Of the winners.
+    recorded : iterable of Recorded
+        All of them.
+    before : ResultsIndex, optional
+        Of an earlier revision: what did not change is taken from it.
+    """
+
+    def __init__(self, revision: int, recorded: Iterable[Recorded], before: "ResultsIndex | None" = None) -> None:
         self.revision = revision
-        known: dict[Recorded, Row] = before._by_recorded if before else {}
-        self._by_recorded: dict[Recorded, Row] = {each: known.get(each) or row_of(each) for each in recorded}
-        self._by_id = {row.id: row for row in self._by_recorded.values()}
-        self._orders: dict[str, tuple[list[tuple[Any, str]], list[Row]]] = {}
+        known: Mapping[tuple[str, str], Raw] = before._by_signature if before else {}
+        self._by_signature: dict[tuple[str, str], Raw] = {}
+        for each in paced(recorded):
+            row = known.get(each[:2])
+            is_known = row is not None and row[_OP : _OP + len(each)] == each
+            self._by_signature[each[:2]] = row if row is not None and is_known else tuple(row_of(each))
+        self._by_id: dict[str, Raw] = {row[0]: row for row in paced(self._by_signature.values())}
+        self._orders: dict[str, list[Raw]] = {}
+        self._selections: dict[tuple[Filter, str], list[Raw]] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
 
+    def __contains__(self, signature: tuple[str, str]) -> bool:
+        return signature in self._by_signature
+
     def get(self, identity: str) -> Row | None:
         """Return the winner of an id."""
-        return self._by_id.get(identity)
+        row = self._by_id.get(identity)
+        return None if row is None else Row._make(row)
+
+    def updated(
+        self, revision: int, changed: Iterable[tuple[str, str]], recorded: Iterable[Recorded]
+    ) -> "ResultsIndex":
+        """Return the index of a later revision: of the signatures that changed, `recorded` are those with a winner."""
+        index = ResultsIndex(revision, ())
+        index._by_signature, index._by_id = dict(self._by_signature), dict(self._by_id)
+        gone = [row for signature in changed if (row := index._by_signature.pop(signature, None)) is not None]
+        come: list[Raw] = [tuple(row_of(each)) for each in recorded]
+        for row in gone:
+            del index._by_id[row[0]]
+        for row in come:
+            index._by_signature[row[_OP], row[_OP + 1]] = index._by_id[row[0]] = row
+        if len(gone) + len(come) <= _MOST_MOVED:
+            index._orders = {key: _moved(rows, _place_of(key), gone, come) for key, rows in self._orders.items()}
+        return index
 
     def page(self, wanted: Filter, sort: str, limit: int, after: Cursor | None) -> Page:
         """Return up to `limit` rows behind a place; `sort` is one of `SORT_KEYS`, with `-` for the other way round."""
-        keys, rows = self._order(sort.removeprefix("-"))
-        is_wanted = wanted.test()
-        total = len(rows) if is_wanted is None else sum(map(is_wanted, rows))
-        found = list(islice(self._behind(keys, rows, sort, is_wanted, after), limit + 1))
-        if len(found) <= limit:
-            return Page(found, None, total)
-        last = found[limit - 1]
-        return Page(found[:limit], (getattr(last, sort.removeprefix("-")), last.id), total)
+        key = sort.removeprefix("-")
+        rows, place = self._selection(wanted, key), _place_of(key)
+        if sort.startswith("-"):
+            end = bisect_left(rows, after, key=place) if after else len(rows)
+            found, has_more = rows[max(0, end - limit) : end][::-1], end > limit
+        else:
+            begin = bisect_right(rows, after, key=place) if after else 0
+            found, has_more = rows[begin : begin + limit], begin + limit < len(rows)
+        return Page([Row._make(row) for row in found], place(found[-1]) if has_more else None, len(rows))
 
     def rows(self, wanted: Filter, sort: str = "op") -> Iterator[Row]:
         """Return all rows that are wanted, one by one."""
-        keys, rows = self._order(sort.removeprefix("-"))
-        return self._behind(keys, rows, sort, wanted.test(), None)
+        rows = self._selection(wanted, sort.removeprefix("-"))
+        return map(Row._make, reversed(rows) if sort.startswith("-") else rows)
 
-    @staticmethod
-    def _behind(
-        keys: list[tuple[Any, str]],
-        rows: list[Row],
-        sort: str,
-        is_wanted: Callable[[Row], bool] | None,
-        after: Cursor | None,
-    ) -> Iterator[Row]:
-        places: range
-        if sort.startswith("-"):
-            places = range((bisect_left(keys, after) if after else len(rows)) - 1, -1, -1)
-        else:
-            places = range(bisect_right(keys, after) if after else 0, len(rows))
-        chosen = (rows[place] for place in places)
-        return chosen if is_wanted is None else filter(is_wanted, chosen)
+    def _selection(self, wanted: Filter, key: str) -> list[Raw]:
+        rows = self._orders.get(key)
+        if rows is None:
+            rows = self._orders[key] = sorted_in_slices(list(self._by_id.values()), _place_of(key))
+        is_wanted = wanted.test()
+        if is_wanted is None:
+            return rows
+        found = self._selections.get((wanted, key))
+        if found is None:
+            found = [row for row in paced(rows) if is_wanted(row)]
+            if len(self._selections) >= _MOST_SELECTIONS:
+                self._selections.clear()
+            self._selections[wanted, key] = found
+        return found
 
-    def _order(self, key: str) -> tuple[list[tuple[Any, str]], list[Row]]:
-        known = self._orders.get(key)
-        if known is None:
-            rows = sorted(self._by_id.values(), key=lambda row: (getattr(row, key), row.id))
-            known = self._orders[key] = ([(getattr(row, key), row.id) for row in rows], rows)
-        return known
+
+def _place_of(key: str) -> Callable[[Raw], Cursor]:
+    return itemgetter(Row._fields.index(key), 0)
+
+
+def _moved(rows: list[Raw], place: Callable[[Raw], Cursor], gone: Iterable[Raw], come: Iterable[Raw]) -> list[Raw]:
+    """Return an order without some rows and with others."""
+    moved = list(rows)
+    for row in gone:
+        del moved[bisect_left(moved, place(row), key=place)]
+    for row in come:
+        insort(moved, row, key=place)
+    return moved

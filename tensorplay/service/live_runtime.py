@@ -3,24 +3,27 @@
 No request holds a lock of the runtime while it serialises: what it reads is a copy made for its revision.
 """
 
+import re
+import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
 from tensorplay.errors import TensorPlayError
 from tensorplay.gemm import Signature, parse_signature
+from tensorplay.locks import ForkSafeLock
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.settings import SettingState
-from tensorplay.service.identity import result_id
 from tensorplay.service.listing import ResultsIndex
 from tensorplay.service.row import Row
+from tensorplay.service.untuned_list import UntunedRow, untuned_rows
 from tensorplay.service.watched import WatchedContext
+from tensorplay.service.worker import Worker
 
-__all__ = ["KINDS", "Happening", "LiveRuntime"]
+__all__ = ["FILE_SETTINGS", "KINDS", "Happening", "LiveRuntime", "Untuned"]
 
 KINDS = ("settings", "results", "rejections", "untuned", "files", "jobs")
 """What has a revision of its own."""
@@ -32,11 +35,19 @@ _CHANGED_BY = {
     events.REJECTED: ("rejections",),
     events.FALLBACK: ("rejections",),
     events.UNTUNED: ("untuned",),
+    events.WINNER: ("results", "rejections", "untuned"),
     events.FILE: ("files", "results"),
 }
 _LOG_LENGTH = 1000
+_WHAT = ("op", "params", "kernel")
+# How long a list that counts calls is shown as it was; calls are counted without telling anybody.
+_FRESH_S = 1.0
+_MOST_FIRSTS = 1 << 16
+_FOLDERS = re.compile(r"/(?:[^/\s'\",;]+/)+")
+FILE_SETTINGS = frozenset({"filename", "untuned_filename", "verbose_filename"})
+"""Settings that hold paths: a client sees the name of the file alone."""
 # Paths are never taken from a client, nor addresses.
-_PATH_SETTINGS = frozenset({"dashboard", "filename", "untuned_filename", "verbose_filename"})
+_LOCKED_SETTINGS = FILE_SETTINGS | {"dashboard"}
 
 
 class Happening(NamedTuple):
@@ -46,6 +57,14 @@ class Happening(NamedTuple):
     time: str
     kind: str
     detail: dict[str, str]
+
+
+class Untuned(NamedTuple):
+    """The signatures without a winner as they were at one moment."""
+
+    rows: Sequence[UntunedRow]
+    revision: int
+    taken: float
 
 
 class LiveRuntime:
@@ -62,17 +81,25 @@ class LiveRuntime:
     def __init__(self, context: WatchedContext, *, read_only: bool = False) -> None:
         self.context = context
         self.read_only = read_only
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self._revisions: Counter[str] = Counter()
         self._index = ResultsIndex(-1, ())
+        self._untuned = Untuned((), -1, 0.0)
+        self.worker = Worker()
+        self._firsts: dict[tuple[str, ...], str] = {}
         self._log: deque[Happening] = deque(maxlen=_LOG_LENGTH)
         self._count = 0
         self._subscribers: tuple[Callable[[Happening, tuple[str, ...]], None], ...] = ()
         self._remove = context.listeners.add(self._hear)
 
+    def leave(self) -> None:
+        """Hear nothing more: what a forked child does, where nobody else may be asked."""
+        self._remove()
+
     def close(self) -> None:
         """Stop watching."""
-        self._remove()
+        self.leave()
+        self.worker.close()
 
     def revision(self, kind: str) -> int:
         """Return a number that grows whenever something of a kind changes."""
@@ -95,14 +122,18 @@ class LiveRuntime:
 
     def index(self) -> ResultsIndex:
         """Return all winners as they are now."""
-        revision = self.context.results_revision()
-        if self._index.revision != revision:
-            index = ResultsIndex(revision, self.context.recorded(), self._index)
-            with self._lock:
-                if index.revision >= self._index.revision:
-                    self._index = index
-            return index
-        return self._index
+        revision, before = self.context.results_revision(), self._index
+        if before.revision == revision:
+            return before
+        changed = self.context.changed_since(before.revision) if before.revision >= 0 else None
+        if changed is None:
+            index = ResultsIndex(revision, self.context.each_recorded(), before)
+        else:
+            index = before.updated(revision, changed, self.context.recorded_of(changed))
+        with self._lock:
+            if index.revision >= self._index.revision:
+                self._index = index
+        return index
 
     def settings(self) -> list[SettingState]:
         """Return every setting."""
@@ -110,7 +141,7 @@ class LiveRuntime:
 
     def is_locked(self, name: str) -> bool:
         """Return whether a setting cannot be changed by a client."""
-        return self.read_only or name in _PATH_SETTINGS
+        return self.read_only or name in _LOCKED_SETTINGS
 
     def set(self, name: str, value: object) -> None:
         """Change a setting; the same value changes nothing. `SettingError` when it is not allowed."""
@@ -121,38 +152,45 @@ class LiveRuntime:
         return dict(self.context.explain(row.op, row.params))
 
     def forget(self, row: Row) -> None:
-        """Drop a winner."""
+        """Drop a winner; `TensorPlayError` when it is pinned."""
         self.context.forget(row.op, row.params)
-        self.touch("results", action="forgotten", op=row.op, params=row.params)
 
     def override(self, row: Row, kernel: str) -> None:
         """Record a kernel of the client's choice; `TensorPlayError` when it cannot run."""
         self.context.override(row.op, row.params, kernel)
-        self.touch("results", action="overridden", op=row.op, params=row.params)
 
     def rejections(self) -> list[Rejection]:
         """Return the recorded winners that did not run."""
         return self.context.get_rejections()
 
-    def untuned(self) -> list[tuple[str, Signature, dict[str, int]]]:
-        """Return id, signature and calls of each signature that ran without a winner, and has none yet."""
-        index = self.index()
-        return [
-            (result_id(op, params), Signature(op, params), self.context.calls_of(op, params))
-            for op, params in self.context.get_untuned()
-            if index.get(result_id(op, params)) is None
-        ]
+    def untuned(self) -> Sequence[UntunedRow]:
+        """Return the signatures that ran without a winner, and have none yet, the most called first.
 
-    def tune(self, signature: Signature) -> dict[str, Any]:
+        Calls may be those of a moment ago.
+        """
+        known, index = self._untuned, self.index()
+        revision = index.revision + self._revisions["untuned"]
+        if known.revision != revision or time.monotonic() - known.taken > _FRESH_S:
+            without = [each for each in self.context.get_untuned() if each not in index]
+            rows = untuned_rows(without, self.context.calls_by_signature() if without else {})
+            known = self._untuned = Untuned(rows, revision, time.monotonic())
+        return known.rows
+
+    def first_seen(self, event: str, *what: str) -> str | None:
+        """Return when an event was first heard of: its op, params, and kernel if it has one; None for earlier ones."""
+        return self._firsts.get((event, *what))
+
+    def tune(self, signature: Signature, *, again: bool = False) -> dict[str, Any]:
         """Measure a signature now, on this thread, and return why it runs what it runs from now on.
+
+        What has a winner is measured only with `again`; `not_measured` says why it was not.
 
         Raises
         ------
         TensorPlayError
-            When it is no signature, or no backend here runs its device.
+            When it is no signature, no backend here runs its device, or its winner is pinned.
         """
-        problem = parse_signature(*signature)
-        self.context.tune(problem)
+        self.context.measure_beside(parse_signature(*signature), again=again)
         return dict(self.context.explain(*signature))
 
     def log(self, since: int = 0) -> list[Happening]:
@@ -176,15 +214,23 @@ class LiveRuntime:
         )
 
     def _happen(self, event: str, kinds: tuple[str, ...], detail: Mapping[str, object]) -> None:
-        # Folders are nobody's business.
-        shown = {
-            name: (Path(str(value)).name if name == "path" else str(value))[:300] for name, value in detail.items()
-        }
+        shown = {name: _shown(name, value) for name, value in detail.items()}
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
         with self._lock:
             self._count += 1
-            happening = Happening(self._count, datetime.now(UTC).isoformat(timespec="milliseconds"), event, shown)
+            happening = Happening(self._count, now, event, shown)
             self._log.append(happening)
+            if event in {events.UNTUNED, events.REJECTED} and "params" in detail:
+                self._firsts.setdefault((event, *(str(detail[name]) for name in _WHAT if name in detail)), now)
+                if len(self._firsts) > _MOST_FIRSTS:
+                    del self._firsts[next(iter(self._firsts))]
             self._revisions.update(kinds)
             subscribers = self._subscribers
         for subscriber in subscribers:
             subscriber(happening, kinds)
+
+
+def _shown(name: str, value: object) -> str:
+    """Return a detail of an event as text; folders are nobody's business."""
+    text = str(value)[:2000]
+    return (Path(text).name if name == "path" else _FOLDERS.sub("", text))[:300]

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from tensorplay.runtime.notice import logger
 
-__all__ = ["PROBLEM_TYPE", "Problem", "add_handlers", "problem_response"]
+__all__ = ["PROBLEM_TYPE", "Problem", "add_handlers", "document_of", "problem_response"]
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -67,14 +67,18 @@ class Problem(Exception):  # noqa: N818 - the word of the standard
 
 def problem_response(problem: Problem) -> JSONResponse:
     """Return the answer."""
-    document = {
+    return JSONResponse(document_of(problem), problem.status, headers=problem.headers, media_type=PROBLEM_TYPE)
+
+
+def document_of(problem: Problem) -> dict[str, object]:
+    """Return the document that tells a problem."""
+    return {
         "type": f"urn:tensorplay:problem:{problem.code}",
         "title": _TITLES.get(problem.status, "Error"),
         "status": problem.status,
         "detail": problem.detail,
         **problem.extra,
     }
-    return JSONResponse(document, problem.status, headers=problem.headers, media_type=PROBLEM_TYPE)
 
 
 def add_handlers(app: FastAPI, as_page: Callable[[Request, Problem], Response | None] | None = None) -> None:

@@ -1,27 +1,29 @@
 """Recorded files as a context that nothing can be changed in, for a service without a process that multiplies."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
-from tensorplay.database.csv_text import parse_results, parse_untuned
+from tensorplay.database.csv_text import BadLine, parse_results, parse_untuned
 from tensorplay.database.explanations import ExplanationLog, explanations_name
 from tensorplay.database.line_file import read_settled
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.validators import digest
-from tensorplay.errors import SettingError, TensorPlayError
-from tensorplay.gemm import GemmProblem, Signature
+from tensorplay.gemm import Signature
 from tensorplay.measure.report import SelectionReport
 from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.listeners import FILE, UNTUNED, Listeners
+from tensorplay.runtime.merge_report import FileFault
 from tensorplay.runtime.notice import logger
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.resolution import Reason
-from tensorplay.runtime.settings import Origin, Settings, SettingState
+from tensorplay.runtime.settings import Settings, SettingState
+from tensorplay.runtime.winner_history import PastWinner, pasts_of_file
+from tensorplay.service.unchanging import Unchanging
 
 __all__ = ["RecordedContext"]
 
@@ -36,6 +38,7 @@ class _Content:
 
     stamp: _Stamp = ()
     validators: Sequence[Validator] = ()
+    bad_lines: Sequence[BadLine] = ()
     winners: Mapping[Signature, Entry] = field(default_factory=dict)
     untuned: Sequence[Signature] = ()
     explanations: Mapping[Signature, Mapping[str, Any]] = field(default_factory=dict)
@@ -47,7 +50,7 @@ class _Content:
         return "?" if first is None else _device_of(first)
 
 
-class RecordedContext:
+class RecordedContext(Unchanging):
     """The winners and untuned signatures of files, read again by `refresh` where they changed.
 
     Of a signature that is in several files, the file that is named last counts. Files of any build are shown, and
@@ -86,6 +89,10 @@ class RecordedContext:
         """Return every winner, with the origin `file`."""
         return [Recorded(*entry, _device_of(entry.signature), "file") for entry in self._winners().values()]
 
+    def each_recorded(self) -> Iterator[Recorded]:
+        """Yield what `recorded` returns."""
+        yield from self.recorded()
+
     def results_revision(self) -> int:
         """Return a number that grows whenever a file changed."""
         return self._revision
@@ -107,11 +114,6 @@ class RecordedContext:
     def settings(self) -> list[SettingState]:
         """Return every setting at its default: nothing runs here that they could act on."""
         return self._settings.describe()
-
-    def change_setting(self, name: str, value: object, *, origin: Origin = "api") -> NoReturn:
-        """Raise `SettingError`."""
-        del value, origin
-        raise SettingError(f"{name} cannot be changed: recorded files are shown, and no process that multiplies")
 
     def explain(self, op: str, params: str) -> dict[str, Any]:
         """Return the winner of a signature, and what the file of explanations says of it."""
@@ -157,26 +159,50 @@ class RecordedContext:
         found = dict.fromkeys(each for _, content in self._held() for each in content.untuned if each not in winners)
         return [(op, params) for op, params in found]
 
-    def write_file(self) -> bool:
-        """Return False: nothing is written."""
-        return False
+    def calls_by_signature(self) -> dict[Signature, int]:
+        """Return no calls."""
+        return {}
 
-    def forget(self, op: str, params: str) -> NoReturn:
-        """Raise `TensorPlayError`."""
-        self._refuse(op, params)
+    def recorded_of(self, signatures: Iterable[Signature]) -> list[Recorded]:
+        """Return the winners of some signatures."""
+        wanted = set(signatures)
+        return [each for each in self.recorded() if Signature(each.op, each.params) in wanted]
 
-    def override(self, op: str, params: str, kernel: str) -> NoReturn:
-        """Raise `TensorPlayError`."""
-        del kernel
-        self._refuse(op, params)
+    def changed_since(self, revision: int) -> None:
+        """Return that it is not known: a file that changed is read as a whole."""
+        del revision
 
-    def tune(self, problem: GemmProblem) -> NoReturn:
-        """Raise `TensorPlayError`."""
-        raise TensorPlayError(f"{problem} cannot be measured here; run `tensorplay tune` with the untuned file")
+    def first_choices(self, signatures: Iterable[Signature]) -> dict[Signature, float]:
+        """Return the first choices' times, in milliseconds, that the files of explanations tell."""
+        found: dict[Signature, float] = {}
+        held = [content for _, content in self._held()]
+        for signature in signatures:
+            for content in held:
+                entry, told = content.winners.get(signature), content.explanations.get(signature)
+                if entry is not None:
+                    found.pop(signature, None)
+                    if told and told["winner"] == entry.kernel and told["first_choice_ms"]:
+                        found[signature] = told["first_choice_ms"]
+        return found
 
-    @staticmethod
-    def _refuse(op: str, params: str) -> NoReturn:
-        raise TensorPlayError(f"{op},{params} cannot be changed: recorded files are shown, and never written")
+    def past_winners(self, op: str, params: str) -> list[PastWinner]:
+        """Return the winners that the files tell of, oldest first."""
+        signature, pasts = Signature(op, params), []
+        for path, content in self._held():
+            entry = content.winners.get(signature)
+            if entry is not None:
+                told = pasts_of_file(explanations_name(path), signature, digest(content.validators))
+                pasts += [past for past in told if past.kernel != entry.kernel]
+                pasts.append(PastWinner(None, entry.kernel, entry.time_ms, "file"))
+        return pasts
+
+    def file_faults(self) -> list[FileFault]:
+        """Return the lines of results files that could not be read."""
+        return [
+            FileFault(content.device, path, (), content.bad_lines)
+            for path, content in self._held()
+            if content.bad_lines
+        ]
 
     def _held(self) -> list[tuple[str, _Content]]:
         with self._lock:
@@ -218,6 +244,7 @@ def _content_of(path: str, stamp: _Stamp) -> _Content:
     return _Content(
         stamp=stamp,
         validators=results.validators,
+        bad_lines=results.bad_lines,
         winners={entry.signature: entry for entry in results.entries},
         explanations=_explanations_of(path, digest(results.validators)),
     )

@@ -3,12 +3,15 @@
 import re
 from typing import NamedTuple
 
+from tensorplay.gemm import Signature
 from tensorplay.gemm.signature import OP_PREFIX
 from tensorplay.runtime.archive import Recorded
 from tensorplay.service.identity import result_id
 
 __all__ = ["Row", "row_of"]
 
+# What a file says may be shorter than any time is; a rate by it would be no number.
+_SHORTEST_MS = 1e-9
 _PARAMS = re.compile(r"ta([NT])_m(\d+)_n(\d+)_k(\d+)_bias([01])_dev([^_]+)(.*)")
 
 
@@ -22,6 +25,7 @@ class Row(NamedTuple):
     time_ms: float
     device: str
     origin: str
+    pinned: bool
     dtype: str
     transposed: bool
     m: int
@@ -36,12 +40,18 @@ class Row(NamedTuple):
         if not self.time_ms or "_batch" in self.further:
             return None
         factor = 8 if self.dtype.startswith("Complex") else 2
-        return factor * self.m * self.n * self.k / (self.time_ms * 1e9)
+        rate = factor * self.m * self.n * self.k / (self.time_ms * 1e9) if self.time_ms > _SHORTEST_MS else 0.0
+        return rate or None
+
+    @property
+    def signature(self) -> Signature:
+        """Return the key of its problem."""
+        return Signature(self.op, self.params)
 
 
 def row_of(recorded: Recorded) -> Row:
     """Return the row of a winner; its signature is one, since nothing else is recorded."""
-    op, params, kernel, time_ms, device, origin = recorded
+    op, params, kernel, time_ms, device, origin, pinned = recorded
     match = _PARAMS.fullmatch(params)
     if match is None:
         return Row(result_id(op, params), *recorded, op.removeprefix(OP_PREFIX), False, 0, 0, 0, False, "")  # noqa: FBT003 - fields
@@ -54,6 +64,7 @@ def row_of(recorded: Recorded) -> Row:
         time_ms=time_ms,
         device=device,
         origin=origin,
+        pinned=pinned,
         dtype=op.removeprefix(OP_PREFIX),
         transposed=ta == "T",
         m=int(m),

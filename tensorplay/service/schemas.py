@@ -4,17 +4,22 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
+from tensorplay.service.file_names import RESULTS_PATTERN
+
 __all__ = [
     "BudgetPatch",
     "Candidate",
     "FileModel",
     "InstanceModel",
+    "JobBudget",
     "JobModel",
     "JobRequest",
     "Listed",
     "LogEntry",
     "Override",
+    "PastModel",
     "ProblemModel",
+    "RejectionCode",
     "RejectionModel",
     "ResultDetail",
     "ResultModel",
@@ -50,7 +55,7 @@ class Listed(BaseModel, Generic[T]):
     """A part of a list."""
 
     items: list[T]
-    next: str | None = Field(None, description="Cursor of what follows; null at the end.")
+    next: str | None = Field(default=None, description="Cursor of what follows; null at the end.")
     total: int = Field(description="How many there are in all.")
     revision: int = Field(description="Grows whenever the list changes.")
 
@@ -70,6 +75,7 @@ class InstanceModel(BaseModel):
     python: str
     started_at: str = Field(examples=[_TIME])
     read_only: bool
+    devices: list[str] = Field(default=[], description="Those that were met.", examples=[["0"]])
 
 
 class SettingModel(BaseModel):
@@ -107,7 +113,7 @@ class BudgetPatch(_Given):
 
     max_tuning_duration_ms: Whole | None = None
     max_tuning_samples: Whole | None = None
-    total_tuning_seconds: Annotated[float, Field(ge=0, le=2**31 - 1)] | None = None
+    total_tuning_seconds: Annotated[float, Field(ge=0, le=2**31 - 1, strict=True)] | None = None
     workspace_mib: Annotated[int, Field(ge=0, le=2**20, strict=True)] | None = None
 
 
@@ -138,6 +144,7 @@ class ResultModel(BaseModel):
     tflops: float | None
     device: str
     origin: str
+    pinned: bool = Field(description="Whether nothing changes it until it is unpinned.")
     dtype: str
     transposed: bool
     bias: bool
@@ -160,14 +167,25 @@ class Candidate(BaseModel):
     dropped: str | None
 
 
+class PastModel(BaseModel):
+    """A winner that a signature had, from some moment on; the time is in milliseconds."""
+
+    time: str | None = Field(description="When it was recorded; null where no file says it.", examples=[_TIME])
+    kernel: str = Field(examples=[_KERNEL])
+    time_ms: float
+    origin: Literal["measured here", "healed", "override", "file", "measured"]
+
+
 class ResultDetail(ResultModel):
     """One winner with everything that is known of how it was chosen."""
 
     verdict: str | None
     confirmation: dict[str, Any] | None
     candidates: list[Candidate] | None
-    pinned: str | None
+    captured: str | None = Field(description="Why the first choice runs for the rest of the process, if it does.")
+    not_measured: str | None = Field(description="Why it is not measured, where that was tried in vain.")
     calls: dict[str, int]
+    history: list[PastModel] = Field(description="The winners that it is known to have had, oldest first.")
 
 
 class Override(_Given):
@@ -176,15 +194,25 @@ class Override(_Given):
     kernel: str = Field(examples=[_KERNEL], max_length=400)
 
 
-class RejectionModel(BaseModel):
-    """A recorded winner that did not run."""
+RejectionCode = Literal["not_rebuildable", "check_failed", "not_allowed", "validator_mismatch", "unparsable"]
 
-    id: str
-    op: str
-    params: str
-    kernel: str
-    reason: str
-    healed: str | None
+
+class RejectionModel(BaseModel):
+    """A recorded winner that did not run, or what a results file was refused for."""
+
+    id: str = Field(examples=["89abcdef01234567"])
+    result_id: str | None = Field(description="Of the signature; null for what is wrong with a whole file.")
+    code: RejectionCode = Field(description="Why, for programs; `check_failed` is a kernel that failed when it ran.")
+    reason: str = Field(description="Why, for people.")
+    op: str | None = Field(default=None, examples=[_OP])
+    params: str | None = Field(default=None, examples=[_PARAMS])
+    kernel: str | None = Field(default=None, examples=[_KERNEL])
+    expected: str | None = Field(default=None, description="This build's value of a validator that differs.")
+    found: list[str] | None = Field(default=None, description="The file's values of it; several contradict.")
+    file: str | None = Field(default=None, description="The name of the file that is meant.")
+    line: int | None = Field(default=None, description="The line of it, from 1.")
+    first_seen: str | None = Field(default=None, description="Null for what was met before the service started.")
+    healed: str | None = Field(default=None, description="The kernel that was measured in its place.")
 
 
 class UntunedModel(BaseModel):
@@ -194,13 +222,27 @@ class UntunedModel(BaseModel):
     op: str
     params: str
     calls: int
+    first_seen: str | None = Field(default=None, description="Null for what was met before the service started.")
 
 
 class JobSource(_Given):
     """What a job tunes: exactly one of these."""
 
     untuned: StrictBool | None = None
-    signatures: list[SignatureModel] | None = Field(None, max_length=10_000)
+    signatures: list[SignatureModel] | None = Field(default=None, max_length=10_000)
+    file: str | None = Field(
+        default=None, pattern=RESULTS_PATTERN, examples=["tunableop_untuned0.csv"], description="Of GET /files."
+    )
+
+
+class JobBudget(_Given):
+    """What a job may take; zero is no limit, and what is left out is as the process has it."""
+
+    total_seconds: Annotated[float, Field(ge=0, le=2**31 - 1, strict=True)] | None = Field(
+        default=None, description="After so long no further signature is begun."
+    )
+    max_tuning_duration_ms: Whole | None = Field(default=None, description="For one candidate, while the job runs.")
+    max_tuning_samples: Whole | None = Field(default=None, description="Of one candidate, while the job runs.")
 
 
 class JobRequest(_Given):
@@ -208,6 +250,7 @@ class JobRequest(_Given):
 
     kind: Literal["tune"] = "tune"
     source: JobSource
+    budget: JobBudget = JobBudget()
 
 
 class Failure(BaseModel):
@@ -222,6 +265,7 @@ class JobModel(BaseModel):
     """A job as it stands."""
 
     id: str
+    kind: Literal["tune", "retune"] = Field(default="tune", description="`retune` measures what has a winner, too.")
     state: Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
     done: int
     total: int
@@ -229,16 +273,22 @@ class JobModel(BaseModel):
     elapsed_s: float
     eta_s: float | None
     failures: list[Failure]
+    budget: JobBudget = JobBudget()
+    reason: str | None = Field(default=None, description="Why it ended before all was measured, if it did.")
     created_at: str
 
 
 class FileModel(BaseModel):
-    """A results file, by its name alone."""
+    """A file, by its name alone."""
 
-    name: str
-    device: str
-    size: int | None
+    name: str = Field(examples=["tunableop_results0.csv"])
+    kind: Literal["results", "untuned", "explanations"] = "results"
+    device: str | None = Field(description="Whose winners go there, if anybody's.")
+    size: int | None = Field(description="In bytes; null for one that is not written yet.")
     modified: str | None
+    etag: str | None = Field(default=None, description="What If-Match is given to write over it.")
+    validators: dict[str, str] = Field(default={}, description="What it says that it was written by.")
+    matches: bool | None = Field(default=None, description="Whether a device here has the same validators.")
 
 
 class LogEntry(BaseModel):

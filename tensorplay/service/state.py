@@ -8,12 +8,16 @@ from fastapi import Depends, Header, Request
 
 from tensorplay.service.cursor import CursorKey
 from tensorplay.service.hub import Hub
+from tensorplay.service.idempotency import IdempotencyKeys
 from tensorplay.service.identity import Instance
 from tensorplay.service.jobs import Jobs
 from tensorplay.service.live_runtime import LiveRuntime
 from tensorplay.service.problems import Problem
+from tensorplay.service.ranks import Ranks
+from tensorplay.service.result_files import ResultFiles
+from tensorplay.service.worker import Worker
 
-__all__ = ["IfMatch", "IfNoneMatch", "Shared", "State", "check_match", "etag", "listed"]
+__all__ = ["NOT_CHANGED", "WRITES", "IfMatch", "IfNoneMatch", "Shared", "State", "check_match", "etag", "listed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,10 @@ class State:
     jobs: Jobs
     cursors: CursorKey
     instance: Instance
+    ranks: Ranks
+    files: ResultFiles
+    keys: IdempotencyKeys
+    worker: Worker
 
     def check_writable(self) -> None:
         """Raise a 403 `Problem` when changes are refused."""
@@ -32,14 +40,25 @@ class State:
             raise Problem(403, "read-only", "this service is read-only")
 
 
-def _state(request: Request) -> State:
+async def _state(request: Request) -> State:
     state: State = request.app.state.tensorplay
     return state
 
 
+async def _writable(request: Request) -> None:
+    (await _state(request)).check_writable()
+
+
 Shared = Annotated[State, Depends(_state)]
+WRITES = [Depends(_writable)]
+"""Of a route that changes something: refused before anything else is looked at, where nothing can be changed."""
+
 IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=200)]
 IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match", max_length=200)]
+
+
+NOT_CHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "It has not changed since."}}
+"""How the OpenAPI document describes what answers If-None-Match."""
 
 
 def etag(state: State, kind: str) -> str:

@@ -1,13 +1,16 @@
 """What the service asks of a context: of one that multiplies, or of recorded files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from tensorplay.gemm import GemmProblem
+from tensorplay.gemm import GemmProblem, Signature
 from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.listeners import Listeners
+from tensorplay.runtime.merge_report import FileFault, MergeReport
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.settings import Origin, SettingState
+from tensorplay.runtime.winner_history import PastWinner
 
 __all__ = ["WatchedContext"]
 
@@ -21,6 +24,9 @@ class WatchedContext(Protocol):
 
     def recorded(self) -> list[Recorded]:
         """Return every winner."""
+
+    def each_recorded(self) -> Iterator[Recorded]:
+        """Yield every winner."""
 
     def results_revision(self) -> int:
         """Return a number that grows whenever a winner is added, changed or dropped."""
@@ -46,6 +52,24 @@ class WatchedContext(Protocol):
     def calls_of(self, op: str, params: str) -> dict[str, int]:
         """Return the calls of a signature, by what ran."""
 
+    def calls_by_signature(self) -> Mapping[Signature, int]:
+        """Return the calls of each signature."""
+
+    def recorded_of(self, signatures: Iterable[Signature]) -> list[Recorded]:
+        """Return the winners of some signatures."""
+
+    def changed_since(self, revision: int) -> frozenset[Signature] | None:
+        """Return the signatures whose winners changed behind a revision; None when that is not known."""
+
+    def first_choices(self, signatures: Iterable[Signature]) -> Mapping[Signature, float]:
+        """Return the first choices' times, in milliseconds, where they are known."""
+
+    def past_winners(self, op: str, params: str) -> list[PastWinner]:
+        """Return the winners that a signature had."""
+
+    def file_faults(self) -> list[FileFault]:
+        """Return what was wrong with results files that were read."""
+
     def get_rejections(self) -> list[Rejection]:
         """Return the recorded winners that did not run."""
 
@@ -61,5 +85,35 @@ class WatchedContext(Protocol):
     def override(self, op: str, params: str, kernel: str) -> None:
         """Record a kernel of the caller's choice."""
 
-    def tune(self, problem: GemmProblem) -> object:
+    def withdraw_override(self, op: str, params: str) -> bool:
+        """Go back to the winner before an override."""
+
+    def pin_winner(self, op: str, params: str) -> bool:
+        """Keep a winner as it is."""
+
+    def unpin_winner(self, op: str, params: str) -> bool:
+        """Let a winner be changed again."""
+
+    def forget_all(self) -> int:
+        """Drop every winner."""
+
+    def forget_untuned(self, op: str, params: str) -> bool:
+        """Take a signature off the list of untuned ones."""
+
+    def forget_all_untuned(self) -> int:
+        """Empty the list of untuned signatures."""
+
+    def clear_rejections(self) -> int:
+        """Empty the list of rejections."""
+
+    def load_results(self, device: str, path: str, data: bytes, *, overwrite: bool = False) -> MergeReport:
+        """Merge a results file, given as its bytes."""
+
+    def save_results(self, device: str, path: str) -> None:
+        """Rewrite a results file."""
+
+    def measure_beside(self, problem: GemmProblem, *, again: bool = False) -> bool:
         """Measure a problem now."""
+
+    def configure(self, **settings: object) -> AbstractContextManager[None]:
+        """Return a context manager that sets what is named, and restores it."""

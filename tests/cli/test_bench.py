@@ -197,6 +197,8 @@ def test_the_default_process_sees_none_of_our_variables_and_the_others_what_they
     kept = {"PATH": "/bin", "TP_TUNABLEOP_MIN_GAIN": "1"}
     environ = kept | {"TP_TUNABLEOP_ENABLED": "0", "TP_TUNABLEOP_FILENAME": "mine"}
     assert worker_environment(BenchMode.DEFAULT, "/d/r.csv", environ) == {"PATH": "/bin"}
+    strict = {"TP_TUNABLEOP_DETERMINISTIC": "1"}
+    assert worker_environment(BenchMode.DEFAULT, "/d/r.csv", environ | strict) == {"PATH": "/bin"} | strict
     tune = worker_environment(BenchMode.TUNE, "/d/r.csv", environ)
     assert tune == kept | {
         "TP_TUNABLEOP_ENABLED": "1",

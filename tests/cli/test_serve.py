@@ -113,3 +113,60 @@ def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
     )
     assert ended.returncode == 1
     assert "uvicorn is not installed; run: pip install 'tensorplay[web]'" in ended.stderr
+
+
+def test_what_serves_here_is_listed_and_then_nothing(serve: Callable[..., tuple[Process, str]], tmp_path: Path) -> None:
+    environ = {"TENSORPLAY_RUNTIME_DIR": str(tmp_path / "run")}
+    runner = CliRunner(env=environ)
+    nothing = runner.invoke(main, ["serve", "--discover"])
+    assert (nothing.exit_code, "TP_TUNABLEOP_DASHBOARD=" in nothing.output) == (0, True)
+    assert json.loads(runner.invoke(main, ["serve", "--discover", "--json"]).output) == []
+    process, url = serve("r.csv", **environ)
+    (found,) = json.loads(runner.invoke(main, ["serve", "--discover", "--json"]).output)
+    assert (found["pid"], found["url"], found["serves"]) == (process.pid, url, "files")
+    assert found["is_answering"] is True and "token" not in found
+    head, line = runner.invoke(main, ["serve", "--discover"]).output.splitlines()
+    assert head.split()[:3] == ["pid", "job", "rank"]
+    assert str(process.pid) in line and url in line and "(files)" in line
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert runner.invoke(main, ["serve", "--discover"]).output == nothing.output
+
+
+def test_a_rank_is_listed_with_its_socket(serve: Callable[..., tuple[Process, str]], tmp_path: Path) -> None:
+    environ = {"TENSORPLAY_RUNTIME_DIR": str(tmp_path / "r"), "TORCHELASTIC_RUN_ID": "j", "LOCAL_RANK": "1"}
+    code = "import sys; from tensorplay import service; print(service.start().url, flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=os.environ | environ,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as rank:
+        assert rank.stdout is not None
+        url = rank.stdout.readline().strip()
+        assert url == f"unix:{tmp_path}/r/j/1.sock"
+        lines = CliRunner(env=environ).invoke(main, ["serve", "--discover"]).output.splitlines()
+        assert len(lines) == 2 and url in lines[1] and lines[1].split()[1:3] == ["j", "1"]
+        # What shows files is no rank, wherever it was started.
+        _, address = serve("r.csv", **environ)
+        assert address.startswith("http://")
+        assert answer(f"{address}api/v1/ranks")["total"] == 0
+        rank.communicate()
+
+
+@pytest.mark.parametrize("arguments", [["--discover", "r.csv"], ["--json"], ["--json", "r.csv"]])
+def test_options_that_do_not_go_together_are_refused(arguments: list[str]) -> None:
+    result = CliRunner().invoke(main, ["serve", *arguments])
+    assert result.exit_code == 2
+    assert "--discover" in result.output
+
+
+def test_records_of_somebody_else_are_refused_in_a_line(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    folder.chmod(0o755)
+    result = CliRunner(env={"TENSORPLAY_RUNTIME_DIR": str(folder)}).invoke(main, ["serve", "--discover"])
+    assert result.exit_code == 1
+    assert "its mode is 0755" in result.output and "Traceback" not in result.output

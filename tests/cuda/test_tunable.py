@@ -12,6 +12,7 @@ from tensorplay.cuda import tunable
 from tensorplay.errors import SettingError
 from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.process import use_context
+from tensorplay.runtime.steering import Steering
 
 
 @pytest.fixture(autouse=True)
@@ -172,5 +173,7 @@ def test_the_context_has_no_public_operation_that_the_module_lacks() -> None:
     inner = {"resolve", "keep", "fixed", "recover", "backend", "close"}
     # What the service shows and steers a context by.
     inner |= {"recorded", "results_revision", "results_files", "validators_of", "calls_of", "change_setting", "tune"}
+    inner |= {"each_recorded"}
+    inner |= {name for name in vars(Steering) if not name.startswith("_")}
     methods = {name for name, _ in inspect.getmembers(TuningContext, inspect.isfunction) if not name.startswith("_")}
     assert methods - inner == set(tunable.__all__) - {"get_tuning_context"}

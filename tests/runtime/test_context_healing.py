@@ -36,6 +36,23 @@ def test_it_is_measured_again_and_replaced_in_memory_and_file(context: TuningCon
     assert "is in no script" in rejection.reason
 
 
+def test_what_healed_is_not_written_again_when_another_process_has_replaced_it_since(
+    make_context: Any, call: Any, stale: Path, problem: GemmProblem
+) -> None:
+    healer, other = make_context(), make_context()
+    call(healer)
+    other.read_file()
+    other.override(*signature_of(problem), SLOW)
+    healer.close()
+    assert [row[2] for row in rows_on_file(make_context)] == [SLOW]
+
+
+def rows_on_file(make_context: Any) -> list[Any]:
+    context = make_context()
+    context.read_file()
+    return list(context.get_results())
+
+
 def test_with_tuning_off_the_first_choice_runs_and_it_heals_once_tuning_is_on(
     context: TuningContext, call: Any, stale: Path, backend: ScriptedBackend
 ) -> None:

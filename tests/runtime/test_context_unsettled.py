@@ -24,11 +24,12 @@ class DeviceBackend(ScriptedBackend):
         self.first_choices = 0
         self.refused: int | None = None
 
-    def is_capturing(self, stream: int | None) -> bool:
+    def is_capturing(self, stream: int | None, device: str | None = None) -> bool:
+        assert device == "0"
         self.asked.append(stream)
         if stream is not None and stream == self.refused:
             raise LaunchError("no such stream")
-        return super().is_capturing(stream)
+        return super().is_capturing(stream, device)
 
     def first_choice(self, problem: GemmProblem) -> Any:
         self.first_choices += 1

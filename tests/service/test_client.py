@@ -98,7 +98,7 @@ def test_what_the_runtime_met_is_read(caller: Client, run: Callable[[int], str])
     assert caller.instance().pid == os.getpid()
     assert sum(caller.stats().values()) == 1
     assert caller.rejections() == []
-    assert [each.device for each in caller.files()] == ["0"]
+    assert [(each.device, each.kind) for each in caller.files()] == [("0", "results"), (None, "explanations")]
     assert caller.save_files() is True
     assert caller.validators()["0"]
     assert "tuned" in {each.kind for each in caller.log()}
@@ -212,7 +212,7 @@ def test_ids_cannot_leave_their_place_in_the_address() -> None:
 
 def test_both_clients_have_the_same_methods() -> None:
     def methods(kind: type) -> set[str]:
-        return {name for name in vars(kind) if not name.startswith("_")}
+        return {name for name in dir(kind) if not name.startswith("_")}
 
     assert methods(Client) == methods(AsyncClient)
 

@@ -34,8 +34,8 @@ def test_a_rejection_is_shown_with_its_reason(
 
 def test_files_are_shown_by_name_alone(client: httpx.Client, run: Run, tmp_path: Path) -> None:
     run(4)
-    (item,) = client.get("files").json()["items"]
-    assert item["name"] == "tunableop_results0.csv"
+    items = client.get("files").json()["items"]
+    assert [item["name"] for item in items] == ["tunableop_results0.csv", "tunableop_results0.explain.jsonl"]
     assert str(tmp_path) not in client.get("files").text
     assert client.post("files/save").json() == {"written": True}
 

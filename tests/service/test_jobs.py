@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -91,3 +92,62 @@ def test_a_job_that_is_none_is_not_started(client: httpx.Client, body: dict[str,
 def test_a_job_that_is_not_there_is_not_found(client: httpx.Client) -> None:
     for answer in (client.get("jobs/x"), client.post("jobs/x/cancel"), client.delete("jobs/x")):
         assert answer.status_code == 404
+
+
+def test_the_signatures_of_a_file_are_tuned(client: httpx.Client, run: Run, tmp_path: Path) -> None:
+    run(4)
+    names = "".join(f"{OP},taN_m{m}_n3_k5_bias0_dev0\n" for m in (8, 9))
+    (tmp_path / "wanted.csv").write_text(names + "nonsense\n")
+    job = client.post("jobs", json={"source": {"file": "wanted.csv"}}).json()
+    ended = client.get(f"jobs/{job['id']}", params={"wait": 10}).json()
+    assert (ended["state"], ended["done"]) == ("succeeded", 2)
+    assert {item["m"] for item in client.get("results").json()["items"]} == {4, 8, 9}
+    own = client.post("jobs", json={"source": {"file": "tunableop_results0.csv"}})
+    assert own.json()["total"] == 3
+    assert client.post("jobs", json={"source": {"file": "none.csv"}}).status_code in {404, 409}
+    assert client.post("jobs", json={"source": {"file": "../wanted.csv"}}).status_code == 422
+
+
+def test_a_budget_holds_while_the_job_runs(
+    client: httpx.Client, backend: ScriptedBackend, context: TuningContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, opened = [], backend.open_trial
+
+    def slowly(*arguments: Any, **options: Any) -> Any:
+        seen.append(context.get_max_tuning_samples())
+        time.sleep(0.15)
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(backend, "open_trial", slowly)
+    budget = {"total_seconds": 0.2, "max_tuning_samples": 7}
+    job = client.post("jobs", json=source(*range(10, 30)) | {"budget": budget}).json()
+    assert job["budget"] == {"total_seconds": 0.2, "max_tuning_samples": 7, "max_tuning_duration_ms": None}
+    ended = client.get(f"jobs/{job['id']}", params={"wait": 10}).json()
+    assert (ended["state"], ended["reason"]) == ("cancelled", "the 0.2 s of its budget are spent")
+    assert 0 < ended["done"] < 20
+    assert set(seen) == {7}
+    assert context.get_max_tuning_samples() == 100
+    for wrong in ({"total_seconds": -1}, {"total_seconds": True}, {"max_tuning_samples": 1.5}, {"more": 1}):
+        assert client.post("jobs", json=source(4) | {"budget": wrong}).status_code == 422
+
+
+def test_a_request_that_is_sent_again_after_its_job_ended_starts_no_other(
+    client: httpx.Client, context: TuningContext, run: Run
+) -> None:
+    context.tuning_disable()
+    run(4)
+    headers = {"Idempotency-Key": "mine"}
+    first = client.post("jobs", json={"source": {"untuned": True}}, headers=headers).json()
+    client.get(f"jobs/{first['id']}", params={"wait": 10})
+    again = client.post("jobs", json={"source": {"untuned": True}}, headers=headers)
+    assert (again.status_code, again.json()["id"]) == (202, first["id"])
+
+
+def test_a_job_that_has_not_changed_is_not_sent_again(client: httpx.Client) -> None:
+    job = client.post("jobs", json=source(4)).json()["id"]
+    ended = client.get(f"jobs/{job}", params={"wait": 10})
+    assert client.get(f"jobs/{job}", headers={"If-None-Match": ended.headers["etag"]}).status_code == 304
+    tag = client.get("jobs").headers["etag"]
+    assert client.get("jobs", headers={"If-None-Match": tag}).status_code == 304
+    client.delete(f"jobs/{job}")
+    assert client.get("jobs", headers={"If-None-Match": tag}).status_code == 200

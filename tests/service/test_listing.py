@@ -77,3 +77,32 @@ def test_no_cell_of_an_export_starts_like_a_formula(text: str) -> None:
 def test_a_hostile_kernel_name_is_a_text_in_the_export() -> None:
     recorded = Recorded("GemmTunableOp_Float32", "taN_m1_n1_k1_bias0_dev0", '=cmd|"/c calc"!A0', 1.0, "0", "file")
     assert "'=cmd" in "".join(as_csv(ResultsIndex(1, [recorded]).rows(Filter())))
+
+
+@given(
+    st.lists(RECORDED, unique_by=lambda each: each[:2], max_size=20),
+    st.lists(RECORDED, unique_by=lambda each: each[:2], max_size=6),
+    st.data(),
+)
+def test_an_index_that_is_updated_is_the_one_that_is_made_anew(
+    before: list[Recorded], new: list[Recorded], data: st.DataObject
+) -> None:
+    known = {each[:2]: each for each in before}
+    index = ResultsIndex(1, before)
+    key = data.draw(st.sampled_from(SORT_KEYS))
+    index.page(Filter(), key, 5, None)
+    gone = data.draw(st.sets(st.sampled_from(sorted(known)), max_size=4)) if known else set()
+    after = {signature: each for signature, each in known.items() if signature not in gone}
+    after |= {each[:2]: each._replace(pinned=True) for each in new}
+    changed = gone | {each[:2] for each in new}
+    updated = index.updated(2, changed, [each for signature, each in after.items() if signature in changed])
+    anew = ResultsIndex(2, after.values())
+    for sort in (key, "-m", "op"):
+        assert list(updated.rows(Filter(), sort)) == list(anew.rows(Filter(), sort))
+    assert len(updated) == len(anew) == len(after)
+    assert all(signature in updated for signature in after)
+    assert not any(signature in updated for signature in gone - set(after))
+    assert [row.params for row in updated.rows(Filter(pinned=True), "m")] == [
+        row.params for row in anew.rows(Filter(pinned=True), "m")
+    ]
+    assert len(index) == len(before)

@@ -67,3 +67,17 @@ def test_a_change_that_is_based_on_an_older_state_is_refused(client: httpx.Clien
 
 def test_a_setting_that_is_not_there_is_not_found(client: httpx.Client) -> None:
     assert client.put("settings/nothing", json={"value": 1}).status_code == 404
+
+
+def test_of_a_file_only_the_name_is_shown(client: httpx.Client, context: TuningContext) -> None:
+    context.change_setting("filename", "/home/somebody/secret place/winners.csv")
+    context.change_setting("untuned_filename", "/srv/x/untuned.csv")
+    values = {each["name"]: each["value"] for each in client.get("settings").json()["items"]}
+    assert (values["filename"], values["untuned_filename"]) == ("winners.csv", "untuned.csv")
+    for path in ("settings", "log", "files"):
+        text = client.get(path).text
+        assert "somebody" not in text
+        assert "/srv" not in text
+    page = client.get("../../settings", headers={"Accept": "text/html"}).text
+    assert "winners.csv" in page
+    assert "somebody" not in page

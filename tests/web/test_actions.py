@@ -103,3 +103,44 @@ def test_the_printed_code_signs_in(open_page: Open, service: Service) -> None:
     page.wait_for_url(service.url)
     page.click("[role=switch][aria-labelledby=s-record_untuned]")
     page.wait_for_selector("[role=switch][aria-labelledby=s-record_untuned][aria-checked=true]")
+
+
+def test_a_winner_is_pinned_and_an_override_taken_back(
+    open_page: Open, service: Service, context: TuningContext, first_result: str
+) -> None:
+    page = _signed_in(open_page, service, first_result)
+    before = {row[1]: row[2] for row in context.get_results()}
+    page.fill("[name=kernel]", scripted_kernel(3))
+    page.click("[data-form] button")
+    page.click("text=Go back from the override")
+    page.wait_for_selector("section[aria-labelledby=h-history] tbody tr:nth-child(3)")
+    assert {row[1]: row[2] for row in context.get_results()} == before
+    page.click("button:text-is('Pin')")
+    page.wait_for_selector("button:text-is('Unpin')")
+    assert page.is_disabled("text=Forget this winner")
+    page.goto(service.url + "results?pinned=true")
+    assert page.locator("tbody tr").count() == 1
+    page.click("button:text-is('Unpin')")
+    page.wait_for_selector("text=Nothing fits the filter")
+    assert not any(each.pinned for each in context.recorded())
+
+
+def test_a_file_is_loaded(open_page: Open, service: Service, context: TuningContext, seeded: None) -> None:
+    before = len(context.get_results())
+    context.save_results("0", context.results_files()[0][1].replace("results0", "copy"))
+    context.forget_all()
+    page = _signed_in(open_page, service, "devices")
+    page.click("tr:has-text('tunableop_copy.csv') >> button:text-is('Load')")
+    page.wait_for_selector("#toasts >> text=Done.")
+    assert len(context.get_results()) == before
+
+
+def test_lists_are_cleared(open_page: Open, service: Service, context: TuningContext, seeded: None) -> None:
+    page = _signed_in(open_page, service, "untuned")
+    page.click("tr:has-text('taN_m3_') >> text=Drop")
+    page.wait_for_selector("tr:has-text('taN_m3_')", state="detached")
+    assert len(context.get_untuned()) == 1
+    page.click("text=Clear the list")
+    page.click("#sure-dialog button.primary")
+    page.wait_for_selector("text=Every product that was met has a winner")
+    assert context.get_untuned() == []

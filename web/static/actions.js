@@ -60,6 +60,13 @@
         if (answer.status !== 401) toast(await detailOf(answer), true);
         return false;
       }
+      if (answer.status === 207) {
+        const refused = (await answer.json()).items.filter((each) => each.status >= 400);
+        if (refused.length) {
+          toast(`Not on rank ${refused.map((each) => each.local_rank).join(", ")}: ${refused[0].body?.detail ?? "refused"}`, true);
+          return false;
+        }
+      }
       return true;
     }
   };

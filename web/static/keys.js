@@ -1,7 +1,7 @@
 // What the keyboard does; `?` shows it.
 "use strict";
 (() => {
-  const places = { o: "", r: "results", u: "untuned", x: "rejections", j: "jobs", s: "settings", e: "events", d: "devices" };
+  const places = { o: "", r: "results", u: "untuned", x: "rejections", j: "jobs", n: "ranks", s: "settings", e: "events", d: "devices" };
   const root = document.documentElement.dataset.root;
   const help = document.getElementById("help-dialog");
   let row = null;

@@ -9,10 +9,12 @@ from typing import Self, TypeVar, Unpack
 import httpx
 
 from tensorplay.service.client import calls
-from tensorplay.service.client.call import SILENCE_S, Call, RetryRule, answer_of, checked_base, error_of, unreachable
+from tensorplay.service.client.asynchronous_changes import AsyncChanges
+from tensorplay.service.client.call import SILENCE_S, Call, RetryRule, answer_of, connection_of, error_of, unreachable
 from tensorplay.service.client.calls import LONGEST_POLL_S, OVER, Filters, ResultsPage
 from tensorplay.service.client.error import ServiceError
 from tensorplay.service.client.event import Event, EventReader
+from tensorplay.service.client.ranks import AsyncRankMethods
 from tensorplay.service.schemas import (
     FileModel,
     InstanceModel,
@@ -22,7 +24,6 @@ from tensorplay.service.schemas import (
     ResultDetail,
     ResultModel,
     SettingModel,
-    UntunedModel,
 )
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ T = TypeVar("T")
 __all__ = ["AsyncClient"]
 
 
-class AsyncClient:
+class AsyncClient(AsyncChanges, AsyncRankMethods):
     """A service, as a coroutine steers it.
 
     For one event loop. `async with` closes it.
@@ -38,7 +39,7 @@ class AsyncClient:
     Parameters
     ----------
     url : str
-        Where the service answers, as it was printed: `http://127.0.0.1:8787/`, or below a proxy's prefix.
+        Where the service answers, as it was printed: `http://127.0.0.1:8787/`, below a proxy's prefix, or `unix:/...`.
     token : str, optional
         What changes must show, and reading too where the service can be reached by others.
     timeout : float
@@ -67,15 +68,7 @@ class AsyncClient:
     ) -> None:
         self._timeout = timeout
         self._retry = RetryRule(retries)
-        # No environment: a proxy would be asked for 127.0.0.1, and see the token.
-        self._http = httpx.AsyncClient(
-            base_url=checked_base(url),
-            headers={"Authorization": f"Bearer {token}"} if token else {},
-            timeout=timeout,
-            transport=transport,
-            trust_env=False,
-            follow_redirects=False,
-        )
+        self._http = httpx.AsyncClient(**connection_of(url, token, timeout, transport, httpx.AsyncHTTPTransport))
 
     async def __aenter__(self) -> Self:
         return self
@@ -178,10 +171,6 @@ class AsyncClient:
         """Return the recorded winners that did not run, each with its reason."""
         return await self._do(calls.rejections())
 
-    async def untuned(self) -> list[UntunedModel]:
-        """Return the signatures that ran without a winner, the most called first."""
-        return await self._do(calls.untuned())
-
     async def files(self) -> list[FileModel]:
         """Return the results files by name."""
         return await self._do(calls.files())
@@ -197,10 +186,6 @@ class AsyncClient:
     async def log(self, since: int = 0) -> list[LogEntry]:
         """Return the last events of the runtime behind a number, oldest first."""
         return await self._do(calls.log(since))
-
-    async def tune(self, signatures: Iterable[tuple[str, str]] | None = None, *, key: str | None = None) -> JobModel:
-        """Start to measure signatures (op, params), all untuned ones unless given; one `key` never starts two jobs."""
-        return await self._do(calls.start_job(signatures, key))
 
     async def jobs(self) -> list[JobModel]:
         """Return the jobs, the newest first."""

@@ -8,10 +8,12 @@ from typing import Self, TypeVar, Unpack
 import httpx
 
 from tensorplay.service.client import calls
-from tensorplay.service.client.call import SILENCE_S, Call, RetryRule, answer_of, checked_base, error_of, unreachable
+from tensorplay.service.client.blocking_changes import BlockingChanges
+from tensorplay.service.client.call import SILENCE_S, Call, RetryRule, answer_of, connection_of, error_of, unreachable
 from tensorplay.service.client.calls import LONGEST_POLL_S, OVER, Filters, ResultsPage
 from tensorplay.service.client.error import ServiceError
 from tensorplay.service.client.event import Event, EventReader
+from tensorplay.service.client.ranks import RankMethods
 from tensorplay.service.schemas import (
     FileModel,
     InstanceModel,
@@ -21,7 +23,6 @@ from tensorplay.service.schemas import (
     ResultDetail,
     ResultModel,
     SettingModel,
-    UntunedModel,
 )
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ T = TypeVar("T")
 __all__ = ["Client"]
 
 
-class Client:
+class Client(BlockingChanges, RankMethods):
     """A service, as a program steers it.
 
     Safe in several threads. `with` closes it.
@@ -37,7 +38,7 @@ class Client:
     Parameters
     ----------
     url : str
-        Where the service answers, as it was printed: `http://127.0.0.1:8787/`, or below a proxy's prefix.
+        Where the service answers, as it was printed: `http://127.0.0.1:8787/`, below a proxy's prefix, or `unix:/...`.
     token : str, optional
         What changes must show, and reading too where the service can be reached by others.
     timeout : float
@@ -66,15 +67,7 @@ class Client:
     ) -> None:
         self._timeout = timeout
         self._retry = RetryRule(retries)
-        # No environment: a proxy would be asked for 127.0.0.1, and see the token.
-        self._http = httpx.Client(
-            base_url=checked_base(url),
-            headers={"Authorization": f"Bearer {token}"} if token else {},
-            timeout=timeout,
-            transport=transport,
-            trust_env=False,
-            follow_redirects=False,
-        )
+        self._http = httpx.Client(**connection_of(url, token, timeout, transport, httpx.HTTPTransport))
 
     def __enter__(self) -> Self:
         return self
@@ -174,10 +167,6 @@ class Client:
         """Return the recorded winners that did not run, each with its reason."""
         return self._do(calls.rejections())
 
-    def untuned(self) -> list[UntunedModel]:
-        """Return the signatures that ran without a winner, the most called first."""
-        return self._do(calls.untuned())
-
     def files(self) -> list[FileModel]:
         """Return the results files by name."""
         return self._do(calls.files())
@@ -193,10 +182,6 @@ class Client:
     def log(self, since: int = 0) -> list[LogEntry]:
         """Return the last events of the runtime behind a number, oldest first."""
         return self._do(calls.log(since))
-
-    def tune(self, signatures: Iterable[tuple[str, str]] | None = None, *, key: str | None = None) -> JobModel:
-        """Start to measure signatures (op, params), all untuned ones unless given; one `key` never starts two jobs."""
-        return self._do(calls.start_job(signatures, key))
 
     def jobs(self) -> list[JobModel]:
         """Return the jobs, the newest first."""

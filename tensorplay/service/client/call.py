@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tensorplay.service.client.error import ServiceError
 
-__all__ = ["SILENCE_S", "Call", "RetryRule", "answer_of", "checked_base", "error_of", "reader_of", "unreachable"]
+__all__ = ["SILENCE_S", "Call", "RetryRule", "answer_of", "connection_of", "error_of", "reader_of", "unreachable"]
 
 T = TypeVar("T")
 
@@ -78,7 +78,25 @@ class RetryRule:
         return seconds if seconds <= _LONGEST_WAIT_S else None
 
 
-def checked_base(url: str) -> str:
+def connection_of(
+    url: str, token: str | None, timeout: float, transport: object, make_transport: Callable[..., object]
+) -> dict[str, Any]:
+    """Return what an httpx client of a service is made with; `ValueError` when the url is no address of one."""
+    path = url.removeprefix("unix:") if url.startswith("unix:/") else None
+    if transport is None and path is not None:
+        transport = make_transport(uds=path)
+    return {
+        "base_url": _checked_base(url) if path is None else "http://localhost/",
+        "transport": transport,
+        "headers": {"Authorization": f"Bearer {token}"} if token else {},
+        "timeout": timeout,
+        # No environment: a proxy would be asked for 127.0.0.1, and see the token.
+        "trust_env": False,
+        "follow_redirects": False,
+    }
+
+
+def _checked_base(url: str) -> str:
     """Return the address of a service with one slash at its end; `ValueError` when it is none."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:

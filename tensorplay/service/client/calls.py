@@ -18,7 +18,6 @@ from tensorplay.service.schemas import (
     ResultDetail,
     ResultModel,
     SettingModel,
-    UntunedModel,
 )
 
 __all__ = ["LONGEST_POLL_S", "OVER", "Filters", "ResultsPage"]
@@ -39,7 +38,6 @@ _page = reader_of(Listed[ResultModel])
 _detail = reader_of(ResultDetail)
 _result = reader_of(ResultModel)
 _rejections = reader_of(list[RejectionModel], "items")
-_untuned = reader_of(list[UntunedModel], "items")
 _files = reader_of(list[FileModel], "items")
 _log = reader_of(list[LogEntry], "items")
 _stats = reader_of(dict[str, int])
@@ -64,6 +62,7 @@ class Filters(TypedDict, total=False):
     n_max: int
     k_min: int
     k_max: int
+    pinned: bool
     q: str
 
 
@@ -106,7 +105,7 @@ def change_some(group: str, values: Mapping[str, object]) -> Call[dict[str, Sett
 
 
 def results_page(filters: Filters, sort: str, limit: int, cursor: str | None) -> Call[ResultsPage]:
-    query = {name: _text(value) for name, value in filters.items() if value is not None}
+    query = {name: text_of(value) for name, value in filters.items() if value is not None}
     query |= {"sort": sort, "limit": str(limit)} | ({"cursor": cursor} if cursor else {})
     return Call(method="GET", path=f"{_API}results", read=_read_page, query=query)
 
@@ -136,10 +135,6 @@ def rejections() -> Call[list[RejectionModel]]:
     return Call(method="GET", path=f"{_API}rejections", read=_rejections)
 
 
-def untuned() -> Call[list[UntunedModel]]:
-    return Call(method="GET", path=f"{_API}untuned", read=_untuned)
-
-
 def files() -> Call[list[FileModel]]:
     return Call(method="GET", path=f"{_API}files", read=_files)
 
@@ -164,15 +159,20 @@ def instance() -> Call[InstanceModel]:
     return Call(method="GET", path="api/v1", read=_instance)
 
 
-def start_job(signatures: Iterable[tuple[str, str]] | None, key: str | None) -> Call[JobModel]:
-    source: dict[str, Any] = {"untuned": True}
+def start_job(
+    signatures: Iterable[tuple[str, str]] | None,
+    file: str | None,
+    budget: Mapping[str, float] | None,
+    key: str | None,
+) -> Call[JobModel]:
+    source: dict[str, Any] = {} if file is None else {"file": file}
     if signatures is not None:
-        source = {"signatures": [{"op": op, "params": params} for op, params in signatures]}
+        source["signatures"] = [{"op": op, "params": params} for op, params in signatures]
     return Call(
         method="POST",
         path=f"{_API}jobs",
         read=_job,
-        body={"kind": "tune", "source": source},
+        body={"kind": "tune", "source": source or {"untuned": True}, "budget": dict(budget or {})},
         headers={"Idempotency-Key": key or secrets.token_hex(16)},
     )
 
@@ -222,5 +222,5 @@ def _of_job(job_id: str) -> str:
     return f"{_API}jobs/{quote(job_id, safe='')}"
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request, Response
 
 from tensorplay.service.pages.rendering import PageRoute, render
-from tensorplay.service.routes.found import files_of
+from tensorplay.service.routes.files import files_of
 from tensorplay.service.state import Shared
 
 __all__ = ["router"]
@@ -13,9 +13,10 @@ router = APIRouter(route_class=PageRoute)
 
 @router.get("/devices")
 async def show_devices(request: Request, state: Shared) -> Response:
-    """Return the devices, each with its validators and its file."""
+    """Return the devices, each with its validators, and the files."""
     return render(
         request, state, "devices.html", page="devices", kinds="files results",
-        files=files_of(state),
+        files=await files_of(state),
+        devices=list(dict.fromkeys(device for device, _ in state.runtime.context.results_files())),
         validators=state.runtime.validators(),
     )  # fmt: skip

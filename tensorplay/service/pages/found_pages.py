@@ -1,14 +1,15 @@
 """What the runtime met: signatures without a winner, and winners that did not run."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
 from tensorplay.service.jobs import OVER
 from tensorplay.service.pages.rendering import PageRoute, render
-from tensorplay.service.routes.found import rejections_of, untuned_of
-from tensorplay.service.schemas import UntunedModel
+from tensorplay.service.routes.rejections import rejections_of
 from tensorplay.service.state import Shared, State
+from tensorplay.service.untuned_list import UntunedRow
 
 __all__ = ["Text", "router", "without_winner"]
 
@@ -18,10 +19,9 @@ Text = Annotated[str, Query(max_length=200)]
 router = APIRouter(route_class=PageRoute)
 
 
-def without_winner(state: State) -> list[UntunedModel]:
+def without_winner(state: State) -> Sequence[UntunedRow]:
     """Return the untuned signatures that have no winner since, the most called first."""
-    index = state.runtime.index()
-    return [each for each in untuned_of(state) if index.get(each.id) is None]
+    return state.runtime.untuned()
 
 
 @router.get("/untuned")
@@ -50,7 +50,7 @@ async def show_rejections(
     wanted = [
         each
         for each in found
-        if q.casefold() in f"{each.op},{each.params},{each.kernel},{each.reason}".casefold()
+        if q.casefold() in f"{each.op},{each.params},{each.kernel},{each.file},{each.reason}".casefold()
         and (healed is None or (each.healed is not None) == (healed == "yes"))
     ]
     return render(
@@ -61,4 +61,5 @@ async def show_rejections(
         known=len(found),
         q=q,
         healed=healed,
+        with_winner={each.result_id for each in wanted if state.runtime.index().get(each.result_id or "")},
     )  # fmt: skip

@@ -12,7 +12,7 @@ from tensorplay.service.listing import Filter
 from tensorplay.service.pages.found_pages import without_winner
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.jobs import model_of
-from tensorplay.service.routes.results import model_of as result_model
+from tensorplay.service.routes.results import models_of
 from tensorplay.service.routes.settings import BUDGETS, SWITCHES
 from tensorplay.service.state import Shared, State
 
@@ -67,7 +67,8 @@ def gains_of(state: State) -> Gains:
     rows += islice(
         (row for row in index.rows(Filter(), "-time_ms") if row.origin != "measured here"), MOST_EXPLAINED - len(rows)
     )
-    models = [(result_model(state, row), state.runtime.context.calls_of(row.op, row.params)) for row in rows]
+    calls = [state.runtime.context.calls_of(row.op, row.params) for row in rows]
+    models = list(zip(models_of(state, rows), calls, strict=True))
     known = [(model, calls) for model, calls in models if model.gain]
     ratios = sorted(model.gain or 1.0 for model, _ in known)
     saved = sum(((model.first_choice_ms or 0.0) - model.time_ms) * calls.get("replayed", 0) for model, calls in known)

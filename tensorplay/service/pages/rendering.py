@@ -25,6 +25,7 @@ NAVIGATION = (
     ("untuned", "Untuned"),
     ("rejections", "Rejections"),
     ("jobs", "Jobs"),
+    ("ranks", "Ranks"),
     ("settings", "Settings"),
     ("events", "Events"),
     ("devices", "Devices"),

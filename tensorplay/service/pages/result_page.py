@@ -94,6 +94,7 @@ async def show_result(request: Request, state: Shared, identity: Identity, every
     return render(
         request, state, "result.html", page="results", kinds="results rejections",
         row=model_of(state, row),
+        history=state.runtime.context.past_winners(row.op, row.params)[::-1],
         told=told,
         bars=bars if every else bars[:MOST_BARS],
         hidden=0 if every else max(0, len(bars) - MOST_BARS),

@@ -5,14 +5,14 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 
 from tensorplay.service.pages.rendering import PageRoute, render
-from tensorplay.service.routes.results import MOST_ROWS, Sort, Wanted, model_of
-from tensorplay.service.state import Shared
+from tensorplay.service.routes.results import MOST_ROWS, Sort, Wanted, models_of
+from tensorplay.service.state import Shared, etag
 
 __all__ = ["COLUMNS", "Column", "router"]
 
 Column = Literal[
     "dtype", "transposed", "m", "n", "k", "bias", "kernel", "time_ms", "first_choice_ms", "gain", "tflops", "device",
-    "origin",
+    "origin", "pinned",
 ]  # fmt: skip
 COLUMNS: dict[Column, tuple[str, bool]] = {
     "dtype": ("dtype", False),
@@ -28,12 +28,13 @@ COLUMNS: dict[Column, tuple[str, bool]] = {
     "kernel": ("kernel", False),
     "device": ("device", False),
     "origin": ("origin", False),
+    "pinned": ("pinned", False),
 }
 """The columns besides the signature: what their heads say, and whether they hold numbers."""
 
 _SORTABLE = frozenset({"dtype", "m", "n", "k", "kernel", "device", "origin", "time_ms"})
 _USUAL: tuple[Column, ...] = (
-    "dtype", "transposed", "m", "n", "k", "time_ms", "first_choice_ms", "gain", "tflops", "kernel", "origin",
+    "dtype", "transposed", "m", "n", "k", "time_ms", "first_choice_ms", "gain", "tflops", "kernel", "origin", "pinned",
 )  # fmt: skip
 
 router = APIRouter(route_class=PageRoute)
@@ -55,12 +56,13 @@ async def show_results(
     page = index.page(wanted, sort, limit, after)
     return render(
         request, state, "results.html", page="results", kinds="results",
-        rows=[model_of(state, row) for row in page.rows],
+        rows=models_of(state, page.rows),
         total=page.total,
         known=len(index),
         next=state.cursors.encode(sort, page.next) if page.next else None,
         cursor=cursor,
         sort=sort,
+        tag=etag(state, "results"),
         limit=limit,
         wanted=wanted,
         is_filtered=wanted.test() is not None,

@@ -1,9 +1,11 @@
 """For those who watch processes: liveness, readiness, and numbers for Prometheus."""
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from tensorplay.service.metrics import RuntimeCollector
+from tensorplay.service.own_user import is_own_user
+from tensorplay.service.rank_metrics import RankMetrics
 from tensorplay.service.state import Shared
 
 __all__ = ["router"]
@@ -27,8 +29,12 @@ async def readyz(state: Shared, response: Response) -> dict[str, str]:
 
 
 @router.get("/metrics", operation_id="metrics", response_class=Response)
-async def metrics(state: Shared) -> Response:
-    """Return counts for Prometheus; never a shape as a label."""
+async def metrics(request: Request, state: Shared) -> Response:
+    """Return counts for Prometheus; never a shape as a label. The first rank of a host answers for all of them."""
     registry = CollectorRegistry()
-    registry.register(RuntimeCollector(state))
+    # The ranks ask each other through the private socket, and want what is each one's own.
+    if state.ranks.is_first and not is_own_user(request.scope):
+        registry.register(RankMetrics(await state.ranks.metrics(request.app)))
+    else:
+        registry.register(RuntimeCollector(state))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,20 +1,29 @@
 """Tuning jobs."""
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 
+from tensorplay.database.csv_text import parse_results, parse_untuned
 from tensorplay.errors import SignatureError
 from tensorplay.gemm import Signature, parse_signature
 from tensorplay.service.jobs import OVER, Job
 from tensorplay.service.problems import Problem
-from tensorplay.service.schemas import Failure, JobModel, JobRequest, Listed
-from tensorplay.service.state import Shared, State, listed
+from tensorplay.service.result_files import ResultFiles
+from tensorplay.service.schemas import Failure, JobBudget, JobModel, JobRequest, Listed
+from tensorplay.service.state import NOT_CHANGED, WRITES, IfNoneMatch, Shared, State, etag, listed
 
-__all__ = ["model_of", "router"]
+__all__ = ["JobIdentity", "accepted", "model_of", "router"]
 
-_POLL_S = 0.2
+_POLL_S = 0.1
+JobIdentity = Annotated[str, Path(max_length=64, examples=["0123456789abcdef"])]
+"""The id of a job."""
+
+_CANCELLED: dict[int | str, dict[str, Any]] = {
+    202: {"model": JobModel, "description": "It ends soon; 200: it is over."}
+}
 
 router = APIRouter(tags=["jobs"])
 
@@ -31,15 +40,31 @@ def model_of(job: Job) -> JobModel:
         eta_s=job.eta_s,
         failures=[Failure(op=op, params=params, reason=reason) for (op, params), reason in job.failures],
         created_at=job.created_at,
+        kind=job.kind,  # type: ignore[arg-type] # one of them by construction
+        budget=JobBudget(**job.budget),  # type: ignore[arg-type] # numbers that were checked when they were given
+        reason=job.reason,
     )
 
 
-def _signatures(state: State, request: JobRequest) -> list[Signature]:
+def accepted(job: Job, response: Response, up: str = "") -> JobModel:
+    """Return a job that was started, and say in the response where it is; `up` leads to the root of the API."""
+    response.headers["Location"] = f"{up}jobs/{job.id}"
+    response.headers["Retry-After"] = "1"
+    return model_of(job)
+
+
+def _tag(state: State, job: Job) -> str:
+    return f'"j{state.instance.id[:6]}-{job.id}-{job.revision}"'
+
+
+async def _signatures(state: State, request: JobRequest) -> list[Signature]:
     source = request.source
-    if (source.untuned is True) == (source.signatures is not None):
-        raise Problem(422, "bad-source", "give either `untuned: true` or `signatures`")
+    if [source.untuned is True, source.signatures is not None, source.file is not None].count(True) != 1:
+        raise Problem(422, "bad-source", "give one of `untuned: true`, `signatures` and `file`")
+    if source.file is not None:
+        return await state.worker.run(partial(_of_file, state.files, source.file))
     if source.signatures is None:
-        return [signature for _, signature, _ in state.runtime.untuned()]
+        return [row.signature for row in state.runtime.untuned()]
     found = []
     for given in source.signatures:
         try:
@@ -52,7 +77,7 @@ def _signatures(state: State, request: JobRequest) -> list[Signature]:
     return found
 
 
-@router.post("/jobs", operation_id="jobs_start", status_code=202, response_model=JobModel)
+@router.post("/jobs", operation_id="jobs_start", status_code=202, response_model=JobModel, dependencies=WRITES)
 async def start_job(
     state: Shared,
     request: JobRequest,
@@ -60,42 +85,72 @@ async def start_job(
     key: Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)] = None,
 ) -> Any:
     """Start measuring signatures; the same Idempotency-Key never starts a second job."""
-    state.check_writable()
-    job = state.jobs.start(_signatures(state, request), key)
-    response.headers["Location"] = f"jobs/{job.id}"
-    response.headers["Retry-After"] = "1"
-    return model_of(job)
+    own_key = f"jobs {key}" if key else None
+    job: Job | None = state.keys.begin(own_key, request)
+    if job is None:
+        try:
+            budget = request.budget.model_dump(exclude_none=True)
+            job = state.jobs.start(await _signatures(state, request), budget=budget)
+        finally:
+            state.keys.end(own_key, job)
+    return accepted(job, response)
 
 
-@router.get("/jobs", operation_id="jobs_list", response_model=Listed[JobModel])
-async def list_jobs(state: Shared) -> Any:
+@router.get("/jobs", operation_id="jobs_list", responses=NOT_CHANGED, response_model=Listed[JobModel])
+async def list_jobs(state: Shared, response: Response, if_none_match: IfNoneMatch = None) -> Any:
     """Return the jobs of this process, the newest first."""
+    tag = etag(state, "jobs")
+    if if_none_match == tag:
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
     items = [model_of(job) for job in state.jobs.listed()]
     return listed(items, state.runtime.revision("jobs"))
 
 
-@router.get("/jobs/{identity}", operation_id="jobs_read", response_model=JobModel)
-async def read_job(state: Shared, identity: str, wait: Annotated[float, Query(ge=0, le=30)] = 0.0) -> Any:
+@router.get("/jobs/{identity}", operation_id="jobs_read", responses=NOT_CHANGED, response_model=JobModel)
+async def read_job(
+    state: Shared,
+    identity: JobIdentity,
+    response: Response,
+    wait: Annotated[float, Query(ge=0, le=30)] = 0.0,
+    if_none_match: IfNoneMatch = None,
+) -> Any:
     """Return a job; with `wait`, once it is over, or after so many seconds."""
     job = state.jobs.get(identity)
     left = wait
     while job.state not in OVER and left > 0:
         await asyncio.sleep(min(_POLL_S, left))
         left -= _POLL_S
+    tag = _tag(state, job)
+    if if_none_match == tag:
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
     return model_of(job)
 
 
-@router.post("/jobs/{identity}/cancel", operation_id="jobs_cancel", response_model=JobModel)
-async def cancel_job(state: Shared, identity: str, response: Response) -> Any:
+def _of_file(files: ResultFiles, name: str) -> list[Signature]:
+    """Return the signatures of an untuned file, or those that a results file has winners of."""
+    found, data = files.read(name)
+    if found.kind == "results":
+        return [entry.signature for entry in parse_results(data).entries]
+    return list(parse_untuned(data).signatures)
+
+
+@router.post(
+    "/jobs/{identity}/cancel",
+    operation_id="jobs_cancel",
+    responses=_CANCELLED,
+    response_model=JobModel,
+    dependencies=WRITES,
+)
+async def cancel_job(state: Shared, identity: JobIdentity, response: Response) -> Any:
     """Let a job end after the signature that it measures; repeated, it changes nothing."""
-    state.check_writable()
     job = state.jobs.cancel(identity)
     response.status_code = 200 if job.state in OVER else 202
     return model_of(job)
 
 
-@router.delete("/jobs/{identity}", operation_id="jobs_forget", status_code=204)
-async def forget_job(state: Shared, identity: str) -> None:
+@router.delete("/jobs/{identity}", operation_id="jobs_forget", status_code=204, dependencies=WRITES)
+async def forget_job(state: Shared, identity: JobIdentity) -> None:
     """Forget a job that is over."""
-    state.check_writable()
     state.jobs.forget(identity)

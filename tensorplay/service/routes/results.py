@@ -1,35 +1,39 @@
-"""Winners: lists, one with its candidates, exports, overrides, and forgetting."""
+"""Winners: lists, one with its candidates and its history, and exports."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Path, Query, Response
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.responses import JSONResponse
 
 from tensorplay.database.csv_text import format_results
 from tensorplay.database.record import Entry, Validator
-from tensorplay.errors import TensorPlayError
-from tensorplay.service.export import as_csv, as_json_lines
+from tensorplay.service.export import CSV, JSON_LINES, as_csv, as_json_lines, attachment, streamed
 from tensorplay.service.identity import ID_PATTERN, shape_id
 from tensorplay.service.listing import Filter
 from tensorplay.service.problems import Problem
 from tensorplay.service.row import Row
-from tensorplay.service.schemas import Listed, Override, ResultDetail, ResultModel
-from tensorplay.service.state import IfMatch, IfNoneMatch, Shared, State, check_match, etag
+from tensorplay.service.schemas import Listed, ResultDetail, ResultModel
+from tensorplay.service.state import NOT_CHANGED, IfNoneMatch, Shared, State, etag
 
-__all__ = ["MOST_ROWS", "Sort", "filter_of", "model_of", "router", "row_or_404"]
+__all__ = ["MOST_ROWS", "Sort", "filter_of", "model_of", "models_of", "router", "row_or_404"]
 
 MOST_ROWS = 500
 Sort = Literal[
     "op", "-op", "params", "-params", "dtype", "-dtype", "m", "-m", "n", "-n", "k", "-k", "kernel", "-kernel",
     "device", "-device", "origin", "-origin", "time_ms", "-time_ms",
 ]  # fmt: skip
+_ROW_FIELDS = tuple(name for name in ResultModel.model_fields if name in Row._fields)
+# As in `Row.tflops`.
+_SHORTEST_MS = 1e-9
 _Size = Annotated[int | None, Query(ge=0, le=2**63 - 1)]
 _Word = Annotated[str | None, Query(max_length=200)]
 
 router = APIRouter(tags=["results"])
 
 
-def filter_of(
+async def filter_of(
     op: _Word = None,
     dtype: _Word = None,
     transposed: bool | None = None,
@@ -43,12 +47,13 @@ def filter_of(
     n_max: _Size = None,
     k_min: _Size = None,
     k_max: _Size = None,
+    pinned: bool | None = None,
     q: _Word = None,
 ) -> Filter:
     """Return the filter that a query asks for."""
     return Filter(
         op=op, dtype=dtype, transposed=transposed, bias=bias, device=device, kernel=kernel, origin=origin,
-        m_min=m_min, m_max=m_max, n_min=n_min, n_max=n_max, k_min=k_min, k_max=k_max, q=q,
+        m_min=m_min, m_max=m_max, n_min=n_min, n_max=n_max, k_min=k_min, k_max=k_max, pinned=pinned, q=q,
     )  # fmt: skip
 
 
@@ -56,20 +61,30 @@ Wanted = Annotated[Filter, Depends(filter_of)]
 Identity = Annotated[str, Path(pattern=ID_PATTERN, examples=["0123456789abcdef"])]
 
 
-def _fields(row: Row, told: dict[str, Any]) -> dict[str, Any]:
-    first = told.get("first_choice_ms")
+def _fields(row: Row, first_choice_ms: float | None) -> dict[str, Any]:
+    is_known = first_choice_ms is not None and row.time_ms > _SHORTEST_MS
     return {
-        **{name: getattr(row, name) for name in ResultModel.model_fields if name in Row._fields},
+        **{name: getattr(row, name) for name in _ROW_FIELDS},
         "shape_id": shape_id(row.op, row.params),
         "tflops": row.tflops,
-        "first_choice_ms": first,
-        "gain": first / row.time_ms if first and row.time_ms else None,
+        "first_choice_ms": first_choice_ms,
+        "gain": first_choice_ms / row.time_ms if is_known and first_choice_ms is not None else None,
     }
+
+
+def _fields_of(state: State, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    found = state.runtime.context.first_choices([row.signature for row in rows])
+    return [_fields(row, found.get(row.signature)) for row in rows]
+
+
+def models_of(state: State, rows: Sequence[Row]) -> list[ResultModel]:
+    """Return winners as lists show them."""
+    return [ResultModel(**fields) for fields in _fields_of(state, rows)]
 
 
 def model_of(state: State, row: Row) -> ResultModel:
     """Return a winner as lists show it."""
-    return ResultModel(**_fields(row, state.runtime.explain(row)))
+    return models_of(state, [row])[0]
 
 
 def row_or_404(state: State, identity: str) -> Row:
@@ -80,11 +95,11 @@ def row_or_404(state: State, identity: str) -> Row:
     return row
 
 
-@router.get("/results", operation_id="results_list", response_model=Listed[ResultModel])
+@router.get("/results", operation_id="results_list", responses=NOT_CHANGED, response_model=Listed[ResultModel])
 async def list_results(
+    request: Request,
     state: Shared,
     wanted: Wanted,
-    response: Response,
     sort: Sort = "op",
     limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
     cursor: Annotated[str | None, Query(max_length=1024)] = None,
@@ -97,21 +112,22 @@ async def list_results(
     after = state.cursors.decode(sort, cursor) if cursor else None
     index = state.runtime.index()
     page = index.page(wanted, sort, limit, after)
-    response.headers["ETag"] = tag
-    return {
-        "items": [model_of(state, row) for row in page.rows],
+    document = {
+        "items": _fields_of(state, page.rows),
         "next": state.cursors.encode(sort, page.next) if page.next else None,
         "total": page.total,
         "revision": index.revision,
     }
+    # Written as it is: to check five hundred rows of our own again takes longer than to find them.
+    return JSONResponse(document, headers={"ETag": tag, **_link(request, document["next"])})
 
 
-@router.get("/results.csv", operation_id="results_csv", response_class=StreamingResponse)
+@router.get("/results.csv", operation_id="results_csv", response_class=Response, responses=CSV)
 async def export_csv(
     state: Shared,
     wanted: Wanted,
     format: Literal["spreadsheet", "tunableop"] = "spreadsheet",  # noqa: A002 - the API's word
-) -> StreamingResponse:
+) -> Response:
     """Return winners as CSV: safe for spreadsheets, or exactly as a results file has them."""
     rows = state.runtime.index().rows(wanted)
     if format == "tunableop":
@@ -120,52 +136,38 @@ async def export_csv(
             [Validator(*pair) for pair in sorted(validators)],
             [Entry(row.op, row.params, row.kernel, row.time_ms) for row in rows],
         )
-        return StreamingResponse(iter([text]), media_type="text/csv", headers=_attachment("tunableop_results.csv"))
-    return StreamingResponse(as_csv(rows), media_type="text/csv", headers=_attachment("results.csv"))
+        return streamed([text], "text/csv", attachment("tunableop_results.csv"))
+    return streamed(as_csv(rows), "text/csv", attachment("results.csv"))
 
 
-@router.get("/results.jsonl", operation_id="results_jsonl", response_class=StreamingResponse)
-async def export_json_lines(state: Shared, wanted: Wanted) -> StreamingResponse:
+@router.get("/results.jsonl", operation_id="results_jsonl", response_class=Response, responses=JSON_LINES)
+async def export_json_lines(state: Shared, wanted: Wanted) -> Response:
     """Return winners as JSON, one object a line."""
     rows = state.runtime.index().rows(wanted)
-    headers = _attachment("results.jsonl")
-    return StreamingResponse(as_json_lines(rows), media_type="application/jsonl", headers=headers)
+    return streamed(as_json_lines(rows), "application/jsonl", attachment("results.jsonl"))
 
 
-@router.get("/results/{identity}", operation_id="results_read", response_model=ResultDetail)
-async def read_result(state: Shared, identity: Identity, response: Response) -> Any:
-    """Return one winner with its candidates and how it was chosen."""
+@router.get("/results/{identity}", operation_id="results_read", responses=NOT_CHANGED, response_model=ResultDetail)
+async def read_result(state: Shared, identity: Identity, response: Response, if_none_match: IfNoneMatch = None) -> Any:
+    """Return one winner with its candidates, how it was chosen, and what it was before."""
     row = row_or_404(state, identity)
-    response.headers["ETag"] = etag(state, "results")
+    tag = etag(state, "results")
+    if if_none_match == tag:
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
     told = state.runtime.explain(row)
-    further = {name: told[name] for name in ("verdict", "confirmation", "candidates", "pinned", "calls")}
-    return {**_fields(row, told), **further}
+    further = {name: told[name] for name in ("verdict", "confirmation", "candidates", "not_measured", "calls")}
+    return {
+        **_fields(row, told.get("first_choice_ms")),
+        **further,
+        "captured": told["pinned"],
+        "history": [past._asdict() for past in state.runtime.context.past_winners(row.op, row.params)],
+    }
 
 
-@router.put("/results/{identity}/override", operation_id="results_override", response_model=ResultModel)
-async def override_result(
-    state: Shared, identity: Identity, given: Override, response: Response, if_match: IfMatch = None
-) -> Any:
-    """Record a kernel of the client's choice for a signature, after it was built for it."""
-    state.check_writable()
-    row = row_or_404(state, identity)
-    check_match(state, "results", if_match, required=True)
-    try:
-        state.runtime.override(row, given.kernel)
-    except TensorPlayError as error:
-        raise Problem(409, "kernel-not-runnable", str(error)) from None
-    response.headers["ETag"] = etag(state, "results")
-    return model_of(state, row_or_404(state, identity))
-
-
-@router.delete("/results/{identity}", operation_id="results_forget", status_code=204)
-async def forget_result(state: Shared, identity: Identity, if_match: IfMatch = None) -> None:
-    """Forget a winner, in memory and file: it is measured again when its product is met."""
-    state.check_writable()
-    row = row_or_404(state, identity)
-    check_match(state, "results", if_match, required=True)
-    state.runtime.forget(row)
-
-
-def _attachment(name: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{name}"'}
+def _link(request: Request, cursor: object) -> dict[str, str]:
+    """Return the header that says where a list goes on."""
+    if not cursor:
+        return {}
+    pairs = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
+    return {"Link": f'<?{urlencode([*pairs, ("cursor", str(cursor))])}>; rel="next"'}

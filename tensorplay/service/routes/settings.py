@@ -1,14 +1,16 @@
 """Switches, budgets and all other settings."""
 
+from pathlib import PurePath
 from typing import Any
 
 from fastapi import APIRouter, Response
 
 from tensorplay.errors import SettingError
 from tensorplay.runtime.settings import SettingState
+from tensorplay.service.live_runtime import FILE_SETTINGS
 from tensorplay.service.problems import Problem
 from tensorplay.service.schemas import BudgetPatch, Listed, SettingModel, SettingPatch, SwitchPatch, Value
-from tensorplay.service.state import IfMatch, IfNoneMatch, Shared, State, check_match, etag, listed
+from tensorplay.service.state import NOT_CHANGED, IfMatch, IfNoneMatch, Shared, State, check_match, etag, listed
 
 __all__ = ["router"]
 
@@ -23,6 +25,9 @@ def model_of(state: State, setting: SettingState) -> SettingModel:
     fields = {
         name: getattr(setting, name) for name in ("name", "value", "default", "origin", "variable", "allowed", "help")
     }
+    if setting.name in FILE_SETTINGS:
+        # Folders are nobody's business.
+        fields |= {name: PurePath(str(fields[name])).name for name in ("value", "default")}
     return SettingModel(**fields, locked=state.runtime.is_locked(setting.name))
 
 
@@ -78,7 +83,7 @@ async def change_budgets(
     return _some(state, response, BUDGETS)
 
 
-@router.get("/settings", operation_id="settings_list", response_model=Listed[SettingModel])
+@router.get("/settings", operation_id="settings_list", responses=NOT_CHANGED, response_model=Listed[SettingModel])
 async def list_settings(state: Shared, response: Response, if_none_match: IfNoneMatch = None) -> Any:
     """Return every setting with its value and where that came from."""
     tag = etag(state, "settings")

@@ -1,0 +1,166 @@
+"""The verbs of `tensorplay ctl` that steer winners, lists and files."""
+
+import sys
+from typing import Any, BinaryIO
+
+import click
+
+from tensorplay.cli.ctl_service import echo_json, print_rows, service_of, started_job
+from tensorplay.cli.render import MISSING, duration, printable
+from tensorplay.cli.table import Column
+
+__all__ = ["VERBS"]
+
+_KINDS = ("results.csv", "results.jsonl", "results", "rejections.csv", "untuned.csv", "untuned")
+_REJECTIONS = (Column("id"), Column("what"), Column("reason"), Column("healed"))
+_FILES = (Column("name"), Column("holds"), Column("device"), Column("size", is_number=True), Column("matches"))
+_HISTORY = (Column("since"), Column("kernel"), Column("time", is_number=True), Column("origin"))
+_COUNTS = (Column("what"), Column("count", is_number=True))
+
+
+@click.command()
+@click.argument("result_id", metavar="ID")
+@click.pass_context
+def pin(ctx: click.Context, *, result_id: str) -> None:
+    """Keep a winner as it is: neither measuring nor a file replaces it."""
+    with service_of(ctx) as (client, as_json):
+        pinned = client.pin(result_id)
+    if as_json:
+        echo_json(pinned.model_dump())
+    else:
+        click.echo(printable(f"{pinned.op},{pinned.params} is pinned to {pinned.kernel}"))
+
+
+@click.command()
+@click.argument("result_id", metavar="ID")
+@click.pass_context
+def unpin(ctx: click.Context, *, result_id: str) -> None:
+    """Let a winner be changed again."""
+    with service_of(ctx) as (client, _):
+        client.unpin(result_id)
+
+
+@click.command()
+@click.argument("result_id", metavar="ID")
+@click.pass_context
+def restore(ctx: click.Context, *, result_id: str) -> None:
+    """Go back from an override to the winner before it, or forget it where none is known."""
+    with service_of(ctx) as (client, _):
+        client.withdraw_override(result_id)
+
+
+@click.command()
+@click.argument("result_id", metavar="[ID]", required=False)
+@click.option("--all", "every", is_flag=True, help="Forget every winner; refused while any is pinned.")
+@click.pass_context
+def forget(ctx: click.Context, *, result_id: str | None, every: bool) -> None:
+    """Drop a winner in memory and file, so that its product is measured anew."""
+    if every == (result_id is not None):
+        raise click.UsageError("name one ID, or give --all")
+    with service_of(ctx) as (client, _):
+        if result_id is None:
+            client.forget_all()
+        else:
+            client.forget(result_id)
+
+
+@click.command()
+@click.argument("result_id", metavar="ID")
+@click.pass_context
+def history(ctx: click.Context, *, result_id: str) -> None:
+    """Show the winners that a signature is known to have had, oldest first."""
+    with service_of(ctx) as (client, as_json):
+        found = client.explain(result_id).history
+    if as_json:
+        echo_json([each.model_dump() for each in found])
+        return
+    rows = [[each.time or MISSING, each.kernel, duration(each.time_ms), each.origin] for each in found]
+    print_rows(_HISTORY, rows, "winner")
+
+
+@click.command()
+@click.option("--retune", metavar="ID", help="Measure this one anew, and wait for it.")
+@click.option("--clear", is_flag=True, help="Empty the list.")
+@click.pass_context
+def rejections(ctx: click.Context, *, retune: str | None, clear: bool) -> None:
+    """Show the winners that did not run, and what files were refused for."""
+    with service_of(ctx) as (client, as_json):
+        if retune is not None:
+            started_job(ctx, client, client.retune(retune), as_json=as_json)
+            return
+        if clear:
+            client.clear_rejections()
+        found = client.rejections()
+    if as_json:
+        echo_json([each.model_dump() for each in found])
+        return
+    rows = [[each.id, each.params or each.file or MISSING, each.reason, each.healed or MISSING] for each in found]
+    print_rows(_REJECTIONS, rows, "rejection")
+
+
+@click.command()
+@click.pass_context
+def files(ctx: click.Context) -> None:
+    """Show the results files, untuned files and files of explanations."""
+    with service_of(ctx) as (client, as_json):
+        found = client.files()
+    if as_json:
+        echo_json([each.model_dump() for each in found])
+        return
+    matches = {True: "yes", False: "no", None: MISSING}
+    sizes = [MISSING if each.size is None else str(each.size) for each in found]
+    rows = [
+        [each.name, each.kind, each.device or MISSING, size, matches[each.matches]]
+        for each, size in zip(found, sizes, strict=True)
+    ]
+    print_rows(_FILES, rows, "file")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--overwrite", is_flag=True, help="Let its winners replace those in memory; pinned ones stay.")
+@click.pass_context
+def load(ctx: click.Context, *, name: str, overwrite: bool) -> None:
+    """Merge a results file of that process's folder into its memory."""
+    with service_of(ctx) as (client, as_json):
+        report = client.load_file(name, overwrite=overwrite)
+    _show_counts(report, ("merged", "replaced", "kept", "pinned", "rejected"), as_json=as_json)
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--over", is_flag=True, help="Write over a file that is there, merged with what it holds.")
+@click.pass_context
+def save(ctx: click.Context, *, name: str | None, over: bool) -> None:
+    """Write the winners to a new file of that process's folder; without a name, to the files that they go to."""
+    with service_of(ctx) as (client, as_json):
+        if name is None:
+            written = client.save_files()
+            echo_json({"written": written}) if as_json else click.echo("written" if written else "not written")
+            ctx.exit(0 if written else 1)
+        report = client.save_file(name, if_match="*" if over else None)
+    _show_counts(report, ("winners", "added", "replaced", "kept"), as_json=as_json)
+
+
+@click.command()
+@click.option("--kind", type=click.Choice(_KINDS), default=_KINDS[0], show_default=True, help="What is exported.")
+@click.option("--output", type=click.File("wb"), default="-", help="Where to; standard output unless given.")
+@click.option("-q", "text", help="Only winners that have this in op, params or kernel.")
+@click.pass_context
+def export(ctx: click.Context, *, kind: Any, output: BinaryIO, text: str | None) -> None:
+    """Write winners, rejections or untuned signatures as CSV, as JSON lines, or as TensorPlay's own files have them."""
+    with service_of(ctx) as (client, _):
+        filters: Any = {"q": text} if text else {}
+        client.export(output, kind, **filters)
+    sys.stdout.flush()
+
+
+def _show_counts(report: Any, names: tuple[str, ...], *, as_json: bool) -> None:
+    if as_json:
+        echo_json(report.model_dump())
+    else:
+        print_rows(_COUNTS, [[name, str(getattr(report, name))] for name in names], None)
+
+
+VERBS = (pin, unpin, restore, forget, history, rejections, files, load, save, export)
+"""What is added to `ctl`."""

@@ -1,0 +1,143 @@
+"""The winners of one device, as people steer them: pinned, overridden, taken from files, and looked back at."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from tensorplay.database.csv_text import parse_results
+from tensorplay.database.explanations import explanations_name
+from tensorplay.database.record import Entry, Validator
+from tensorplay.database.store import ResultsStore
+from tensorplay.database.validators import compare
+from tensorplay.errors import TensorPlayError
+from tensorplay.gemm import DEFAULT, Signature
+from tensorplay.runtime.device_explanations import explains
+from tensorplay.runtime.device_results import DeviceResults
+from tensorplay.runtime.explained_times import ExplainedTimes
+from tensorplay.runtime.journal import Journal
+from tensorplay.runtime.listeners import FILE, Listeners
+from tensorplay.runtime.merge_report import FileFault, MergeReport
+from tensorplay.runtime.winner_history import PastWinner, pasts_of_file
+from tensorplay.typing import Clock
+
+__all__ = ["SteeredResults"]
+
+
+class SteeredResults(DeviceResults):
+    """Results of one device, with what only people ask for. Safe in any number of threads."""
+
+    def __init__(
+        self,
+        device: str,
+        validators: Sequence[Validator],
+        path: str,
+        listeners: Listeners,
+        clock: Clock = time.monotonic,
+        journal: Journal | None = None,
+    ) -> None:
+        super().__init__(device, validators, path, listeners, clock, journal)
+        self._times = ExplainedTimes(self.build)
+
+    def take(self, path: str, data: bytes, *, overwrite: bool) -> MergeReport:
+        """Merge what a results file says, given as its bytes; nothing when it is another build's."""
+        parsed = parse_results(data)
+        mismatches = () if parsed.is_blank else compare(self.validators, parsed.validators)
+        if mismatches:
+            return MergeReport(validators=parsed.validators, mismatches=mismatches)
+        with self._lock:
+            report = self._take(parsed.entries, overwrite=overwrite)
+            self._read[path] = None
+        self._listeners.tell(FILE, action="read", path=path, merged=report.merged + report.replaced, refused=False)
+        return report._replace(bad_lines=parsed.bad_lines, validators=parsed.validators)
+
+    def write_to(self, path: str) -> None:
+        """Rewrite a file of this build with every winner, merged with what it holds; `OSError` as from the store."""
+        ResultsStore(path, self.validators).rewrite(self.results.entries())
+        self._listeners.tell(FILE, action="written", path=path)
+
+    def pin(self, signature: Signature) -> bool:
+        """Keep the winner of a signature as it is; return whether there is one."""
+        with self._lock:
+            if self.results.get(signature) is None:
+                return False
+            self._pinned.add(signature)
+            self._journal.note(signature)
+            return True
+
+    def unpin(self, signature: Signature) -> bool:
+        """Let a winner be changed again; return whether it was pinned."""
+        with self._lock:
+            was_pinned = signature in self._pinned
+            self._pinned.discard(signature)
+            self._journal.note(signature)
+            return was_pinned
+
+    def clear(self) -> int:
+        """Drop every winner from memory and file, and how they were chosen; return how many there were."""
+        with self._lock:
+            if self._pinned:
+                count = len(self._pinned)
+                raise TensorPlayError(f"pinned winners: {count}; unpin them first, or drop the others one by one")
+            dropped = {entry.signature for entry in self.results}
+            for signature in dropped:
+                self.results.remove(signature)
+            self.origins.clear()
+            self._pending.clear()
+            self._journal.note_many()
+            if dropped:
+                self._write(lambda: self._store.rewrite((), drop=dropped))
+        self.explanations.forget_all()
+        return len(dropped)
+
+    def is_override(self, signature: Signature) -> bool:
+        """Return whether a winner is a person's choice: in this process, or by a file that has no time for it."""
+        entry = self.results.get(signature)
+        if entry is None or self.origins.get(signature) == "override":
+            return entry is not None
+        return entry.time_ms == 0 and entry.kernel != DEFAULT
+
+    def go_back(self, signature: Signature) -> bool:
+        """Put the last winner that was no override in the place of one, or drop it; return whether there was such."""
+        self._check_free(signature)
+        before = [past for past in self.past_winners(signature) if past.time_ms or past.kernel == DEFAULT]
+        earlier = next((past for past in reversed(before) if past.origin != "override"), None)
+        if earlier is None:
+            self.remove(signature)
+            return False
+        with self._lock:
+            self._check_free(signature)
+            origin = "file" if earlier.origin in {"file", "measured"} else "measured here"
+            self._keep(Entry(*signature, earlier.kernel, earlier.time_ms), origin)
+            self._write(self._append_pending)
+            return True
+
+    def past_winners(self, signature: Signature) -> list[PastWinner]:
+        """Return the winners that a signature is known to have had, oldest first; the last is the present one's."""
+        here = self.history.of(signature, self.results.get(signature))
+        # A file has six digits of a time.
+        known = {(past.kernel, f"{past.time_ms:.5g}") for past in here}
+        told = [
+            past
+            for results in self._files()
+            for past in pasts_of_file(explanations_name(results), signature, self.build)
+            if (past.kernel, f"{past.time_ms:.5g}") not in known
+        ]
+        return [*told, *here]
+
+    def first_choices(self, signatures: Iterable[Signature]) -> dict[Signature, float]:
+        """Return the first choices' times, in milliseconds, of those whose winner's explanation is on disk."""
+        told = [self._times.of(explanations_name(results)) for results in self._files()]
+        found = {}
+        for signature in signatures:
+            entry = self.results.get(signature)
+            for times in told if entry is not None else ():
+                time_ms = times.get(signature)
+                if time_ms is not None and entry is not None and explains(time_ms, entry):
+                    if time_ms.first_choice_ms is not None:
+                        found[signature] = time_ms.first_choice_ms
+                    break
+        return found
+
+    def faults(self) -> list[FileFault]:
+        """Return what was wrong with the files that were read, in the order that they were met."""
+        with self._lock:
+            return list(self._faults.values())

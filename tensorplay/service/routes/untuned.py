@@ -1,0 +1,75 @@
+"""Signatures that ran without a winner."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from tensorplay.database.csv_text import format_untuned_line
+from tensorplay.runtime.listeners import UNTUNED
+from tensorplay.service.export import CSV, attachment, csv_of, streamed
+from tensorplay.service.problems import Problem
+from tensorplay.service.routes.results import MOST_ROWS, Identity
+from tensorplay.service.schemas import Listed, UntunedModel
+from tensorplay.service.slices import in_slices
+from tensorplay.service.state import WRITES, Shared, State, etag
+from tensorplay.service.untuned_list import UntunedRow, page_of
+
+__all__ = ["model_of", "router"]
+
+_SORT = "-calls"
+
+router = APIRouter(tags=["untuned"])
+
+
+def model_of(state: State, row: UntunedRow) -> UntunedModel:
+    """Return an untuned signature as clients see it."""
+    first = state.runtime.first_seen(UNTUNED, row.op, row.params)
+    return UntunedModel(id=row.id, op=row.op, params=row.params, calls=row.calls, first_seen=first)
+
+
+@router.get("/untuned", operation_id="untuned_list", response_model=Listed[UntunedModel])
+async def list_untuned(
+    state: Shared,
+    response: Response,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
+    cursor: Annotated[str | None, Query(max_length=1024)] = None,
+) -> Any:
+    """Return the signatures that ran without a winner, the most called first, page by page."""
+    after = state.cursors.decode(_SORT, cursor) if cursor else None
+    rows = state.runtime.untuned()
+    page, following = page_of(rows, limit, after)
+    response.headers["ETag"] = etag(state, "untuned")
+    return {
+        "items": [model_of(state, row) for row in page],
+        "next": state.cursors.encode(_SORT, following) if following else None,
+        "total": len(rows),
+        "revision": state.runtime.revision("untuned"),
+    }
+
+
+@router.get("/untuned.csv", operation_id="untuned_csv", response_class=Response, responses=CSV)
+async def export_untuned(
+    state: Shared,
+    format: Literal["spreadsheet", "tunableop"] = "spreadsheet",  # noqa: A002 - the API's word
+) -> Response:
+    """Return them as CSV: safe for spreadsheets, or exactly as an untuned file has them."""
+    rows = state.runtime.untuned()
+    if format == "tunableop":
+        text = ("".join(format_untuned_line(row.signature) for row in part) for part in in_slices(rows))
+        return streamed(text, "text/csv", attachment("tunableop_untuned.csv"))
+    return streamed(csv_of(("op", "params", "calls"), rows), "text/csv", attachment("untuned.csv"))
+
+
+@router.delete("/untuned/{identity}", operation_id="untuned_forget", status_code=204, dependencies=WRITES)
+async def forget_untuned(state: Shared, identity: Identity) -> None:
+    """Take a signature off the list, until it runs without a winner anew."""
+    row = next((row for row in state.runtime.untuned() if row.id == identity), None)
+    if row is None or not state.runtime.context.forget_untuned(row.op, row.params):
+        raise Problem(404, "not-found", "there is no such untuned signature")
+
+
+@router.delete("/untuned", operation_id="untuned_forget_all", status_code=204, dependencies=WRITES)
+async def forget_all_untuned(state: Shared, confirm: Literal["all"]) -> None:
+    """Empty the list; what runs without a winner anew is listed again."""
+    del confirm
+    state.runtime.context.forget_all_untuned()

@@ -1,0 +1,133 @@
+"""`tensorplay ctl`: winners, lists and files of a running process, steered by words."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tensorplay.cli.main import main
+from tensorplay.gemm import parse_signature
+from tensorplay.runtime.context import TuningContext
+from tensorplay.service import start
+from tensorplay.service.identity import result_id
+from tensorplay.testing import ScriptedBackend, scripted_kernel
+
+Ctl = Callable[..., Result]
+FIRST, FAST = scripted_kernel(1), scripted_kernel(2)
+OP, PARAMS = "GemmTunableOp_Float32", "taN_m{}_n3_k5_bias0_dev0"
+
+
+@pytest.fixture
+def backend() -> ScriptedBackend:
+    return ScriptedBackend({FIRST: 1.0, FAST: 0.5})
+
+
+@pytest.fixture
+def context(tmp_path: Path, backend: ScriptedBackend) -> Iterator[TuningContext]:
+    made = TuningContext(environ={"TP_TUNABLEOP_ENABLED": "1"}, directory=tmp_path, backends={"0": backend})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run_ctl(context: TuningContext) -> Iterator[Ctl]:
+    with start(context=context) as service:
+        environ = {"TENSORPLAY_URL": service.url, "TENSORPLAY_TOKEN": service.token}
+        yield lambda *arguments: CliRunner().invoke(main, ["ctl", *arguments], env=environ)
+
+
+@pytest.fixture
+def multiply(context: TuningContext, backend: ScriptedBackend) -> Callable[[int], str]:
+    """Runs a product, and returns the id of its signature."""
+
+    def call(m: int) -> str:
+        context.resolve(parse_signature(OP, PARAMS.format(m)), backend)
+        return result_id(OP, PARAMS.format(m))
+
+    return call
+
+
+def test_a_winner_is_pinned_overridden_restored_and_forgotten(
+    run_ctl: Ctl, multiply: Callable[[int], str], context: TuningContext
+) -> None:
+    one = multiply(1)
+    multiply(2)
+    assert run_ctl("pin", one).stdout.strip().endswith(f"is pinned to {FAST}")
+    assert json.loads(run_ctl("--json", "pin", one).stdout)["pinned"] is True
+    assert run_ctl("results", "--pinned").stdout.splitlines()[-1] == "1 winner"
+    refused = run_ctl("forget", one)
+    assert (refused.exit_code, "pinned" in refused.output) == (1, True)
+    assert run_ctl("unpin", one).exit_code == 0
+    context.override(OP, PARAMS.format(1), FIRST)
+    assert run_ctl("restore", one).exit_code == 0
+    assert run_ctl("restore", one).exit_code == 1
+    assert run_ctl("history", one).stdout.splitlines()[-1] == "3 winners"
+    told = json.loads(run_ctl("--json", "history", one).stdout)
+    assert [past["origin"] for past in told] == ["measured here", "override", "measured here"]
+    assert run_ctl("forget", one).exit_code == 0
+    assert len(context.get_results()) == 1
+    assert run_ctl("forget").exit_code == run_ctl("forget", one, "--all").exit_code == 2
+    assert run_ctl("forget", "--all").exit_code == 0
+    assert context.get_results() == []
+
+
+def test_rejections_are_shown_measured_anew_and_cleared(
+    run_ctl: Ctl, multiply: Callable[[int], str], context: TuningContext, backend: ScriptedBackend
+) -> None:
+    multiply(1)
+    context.tuning_disable()
+    backend.unavailable[FAST] = "gone"
+    context.plans.clear()
+    multiply(1)
+    assert "gone" in run_ctl("rejections").stdout
+    (met,) = json.loads(run_ctl("--json", "rejections").stdout)
+    assert "succeeded" in run_ctl("rejections", "--retune", met["id"]).stdout
+    assert [kernel for _, _, kernel, _ in context.get_results()] == [FIRST]
+    assert run_ctl("rejections", "--clear").stdout.splitlines()[-1] == "0 rejections"
+
+
+def test_untuned_signatures_are_dropped_and_jobs_forgotten(
+    run_ctl: Ctl, multiply: Callable[[int], str], context: TuningContext
+) -> None:
+    context.tuning_disable()
+    one = multiply(1)
+    multiply(2)
+    assert run_ctl("untuned", "--drop", one).stdout.splitlines()[-1] == "1 untuned signature"
+    assert run_ctl("untuned", "--clear").stdout.splitlines()[-1] == "0 untuned signatures"
+    multiply(3)
+    job = json.loads(run_ctl("--json", "tune", "--budget", "30").stdout)
+    assert job["budget"]["total_seconds"] == 30
+    assert run_ctl("jobs", "--forget", job["id"]).stdout.splitlines()[-1] == "0 jobs"
+
+
+def test_files_are_saved_loaded_and_tuned_from(
+    run_ctl: Ctl, multiply: Callable[[int], str], context: TuningContext, tmp_path: Path
+) -> None:
+    multiply(1)
+    assert run_ctl("save", "mine.csv").exit_code == 0
+    again = run_ctl("save", "mine.csv")
+    assert (again.exit_code, "exists" in again.output) == (1, True)
+    assert json.loads(run_ctl("--json", "save", "mine.csv", "--over").stdout)["winners"] == 1
+    assert run_ctl("save").stdout.strip() == "written"
+    assert run_ctl("files").stdout.splitlines()[-1] == "3 files"
+    assert {each["name"] for each in json.loads(run_ctl("--json", "files").stdout)} >= {"mine.csv"}
+    context.forget_all()
+    assert [line.split() for line in run_ctl("load", "mine.csv").stdout.splitlines()][1] == ["merged", "1"]
+    assert json.loads(run_ctl("--json", "load", "mine.csv", "--overwrite").stdout)["replaced"] == 0
+    (tmp_path / "wanted.csv").write_text(f"{OP},{PARAMS.format(7)}\n")
+    assert "succeeded" in run_ctl("tune", "--file", "wanted.csv").stdout
+    assert len(context.get_results()) == 2
+    assert run_ctl("load", "none.csv").exit_code == 1
+
+
+def test_lists_are_exported(run_ctl: Ctl, multiply: Callable[[int], str], tmp_path: Path) -> None:
+    multiply(1)
+    multiply(2)
+    assert [row["m"] for row in csv.DictReader(run_ctl("export", "-q", "_m2_").stdout.splitlines())] == ["2"]
+    output = tmp_path / "lines"
+    assert run_ctl("export", "--kind", "results.jsonl", "--output", str(output)).exit_code == 0
+    assert {json.loads(line)["m"] for line in output.read_text().splitlines()} == {1, 2}
+    assert run_ctl("export", "--kind", "beauty").exit_code == 2

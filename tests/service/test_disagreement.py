@@ -1,0 +1,49 @@
+"""Where ranks disagree, whatever the order that they are asked in."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorplay.service.disagreement import Disagreements, Winner
+from tensorplay.service.identity import shape_id
+
+OP = "GemmTunableOp_Float32"
+SHAPES = st.sampled_from(["taN_m1_n2_k3_bias0", "taT_m1_n2_k3_bias0", "taN_m9_n2_k3_bias1"])
+KERNELS = st.sampled_from(["Default", "a", "b"])
+TIMES = st.floats(0.0, 10.0)
+# One winner of each rank for each shape, on the device of that rank.
+JOBS = st.dictionaries(st.tuples(st.integers(0, 4), SHAPES), st.tuples(KERNELS, TIMES), max_size=12)
+Job = dict[tuple[int, str], tuple[str, float]]
+
+
+def compared(job: Job, *, backwards: bool = False) -> Disagreements:
+    found = Disagreements()
+    for (rank, shape), (kernel, time) in sorted(job.items(), reverse=backwards):
+        found.add(rank, Winner(OP, f"{shape}_dev{rank}", kernel, time))
+    return found
+
+
+@given(JOBS)
+def test_a_shape_is_listed_just_when_its_winners_are_not_one_kernel(job: Job) -> None:
+    listed = {each.params: each for each in compared(job).listed()}
+    for shape in {shape for _, shape in job}:
+        winners = {rank: told for (rank, each), told in job.items() if each == shape}
+        assert (shape in listed) == (len({kernel for kernel, _ in winners.values()}) > 1)
+        if shape in listed:
+            found = listed[shape]
+            assert {each.local_rank: (each.kernel, each.time_ms) for each in found.winners} == winners
+            assert [each.local_rank for each in found.winners] == sorted(winners)
+            assert {shape_id(OP, each.params) for each in found.winners} == {found.shape_id}
+
+
+@given(JOBS)
+def test_the_order_of_the_ranks_makes_no_difference(job: Job) -> None:
+    assert compared(job).listed() == compared(job, backwards=True).listed()
+
+
+@given(JOBS)
+def test_the_greatest_difference_in_time_comes_first(job: Job) -> None:
+    spreads = [each.spread or 0.0 for each in compared(job).listed()]
+    assert all(one >= other for one, other in pairwise(spreads))
+    assert all(spread == 0.0 or spread >= 1.0 for spread in spreads)

@@ -1,0 +1,23 @@
+"""What a request needs is done on the loop's thread, or on the one for files: no other is left behind."""
+
+import threading
+from collections.abc import Callable
+
+import httpx
+
+from tensorplay.service import Service
+
+
+def test_no_request_leaves_a_thread_behind(service: Service, client: httpx.Client, run: Callable[[int], str]) -> None:
+    run(4)
+    paths = ["results?m_min=1", "results.csv", "results.jsonl", "rejections.csv", "untuned.csv", "settings", "files"]
+    for path in (*paths, "files/tunableop_results0.csv", "stats", "jobs", "../../results", "../../devices"):
+        assert client.get(path).status_code == 200, path
+    names = {thread.name for thread in threading.enumerate()}
+    assert not {name for name in names if "AnyIO" in name or "asyncio" in name}
+    assert {name for name in names if name.startswith("tensorplay-files")} == {"tensorplay-files_0"}
+    service.stop()
+    for thread in threading.enumerate():
+        if thread.name.startswith("tensorplay-"):
+            thread.join(5)
+            assert not thread.is_alive()
