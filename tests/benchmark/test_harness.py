@@ -30,9 +30,9 @@ spread = import_module("harness.spread")
 timing = import_module("harness.timing")
 winners = import_module("harness.winners")
 
-# Without a device those of a GPU do nothing.
-_OF_A_GPU = ("bench_cuda_", "bench_grouped", "bench_selection")
-SCRIPTS = sorted(path for path in BENCHMARK.glob("bench_*.py") if not path.stem.startswith(_OF_A_GPU))
+# Without a device those of a GPU do nothing; that of the service has parts, and a test of its own.
+_ELSEWHERE = ("bench_cuda_", "bench_grouped", "bench_selection", "bench_service")
+SCRIPTS = sorted(path for path in BENCHMARK.glob("bench_*.py") if not path.stem.startswith(_ELSEWHERE))
 
 
 def scripted(name: str, log: list[str], seconds: Callable[[], float]) -> object:
