@@ -29,6 +29,10 @@ class ForkSafeLock(RLock):  # type: ignore[misc]  # final to the type checker, a
         _all.add(lock)
         return lock
 
+    def is_held_here(self) -> bool:
+        """Return whether the calling thread holds it."""
+        return bool(self._is_owned())  # type: ignore[attr-defined]  # as `threading` asks its own
+
 
 _all: WeakSet[ForkSafeLock] = WeakSet()
 

@@ -31,6 +31,17 @@ def taken(lock: ForkSafeLock) -> bool:
         return True
 
 
+def test_it_says_whether_the_asking_thread_holds_it() -> None:
+    lock = ForkSafeLock()
+    told: list[bool] = [lock.is_held_here()]
+    with lock:
+        told.append(lock.is_held_here())
+        thread = threading.Thread(target=lambda: told.append(lock.is_held_here()))
+        thread.start()
+        thread.join()
+    assert [*told, lock.is_held_here()] == [False, True, False, False]
+
+
 def test_one_thread_at_a_time_holds_it() -> None:
     lock = ForkSafeLock()
     inside: list[int] = []

@@ -17,7 +17,7 @@ from tensorplay.ops.arrays import DeviceArrayT
 from tensorplay.ops.device.kind import Kind
 from tensorplay.ops.device.kinds import device_kind, shortcuts
 from tensorplay.ops.device.launch import backend_of
-from tensorplay.ops.device.operand import operand
+from tensorplay.ops.device.operand import Operand, operand, seen
 from tensorplay.ops.device.problem import VECTOR, dtype_of, named_dtype
 from tensorplay.ops.device.product import Addend, Outcome, multiply
 from tensorplay.ops.device.products import as_is, shape_of
@@ -102,7 +102,10 @@ def scaled_mm(
     context = state.context or get_tuning_context()
     given: tuple[Any, ...] = (scale_a, scale_b, scale_out)
     are_numbers = [isinstance(scale, Real) for scale in given]
-    numbers = [float(scale) if is_number else None for scale, is_number in zip(given, are_numbers, strict=True)]
+    names = ("scale_a", "scale_b", "scale_out")
+    numbers = [
+        _number(name, scale) if isinstance(scale, Real) else None for name, scale in zip(names, given, strict=True)
+    ]
     scales = _Scales(*(None if is_number else scale for scale, is_number in zip(given, are_numbers, strict=True)))
     # A number of the result is a factor like the others, unless a bias comes in between.
     number_out = None if bias is None else numbers.pop()
@@ -138,25 +141,38 @@ def _multiplied(
     if bias is not None and shape_of(bias) != shape[1:]:
         raise ShapeError(f"{_NAME}: bias is {shape_of(bias)}; a result of {shape} asks for {shape[1:]}")
     left, right = operand(kind, a, as_is), operand(kind, b, as_is)
-    dtype = _result_name(left.view, right.view, None if out is None else kind.view(kind.plain(out)), out_dtype)
+    into = None if out is None else seen(kind, kind.plain(out))
+    dtype = _result_name(left.view, right.view, into, out_dtype)
     if epilogue.has_scale_out and not is_float8(named_dtype(dtype)):
         raise OperandError(f"{_NAME}: scale_out is given for a result of {dtype}; only a result of FP8 is scaled")
     _check_layout(left.view, right.view)
     _check_capability(backend_of(context, str(left.view.device)).validators(str(left.view.device)))
     # Held until the product is enqueued, copies and all.
-    aligned = [None if scale is None else _aligned(kind, scale) for scale in epilogue.scales]
-    views = [
-        None if scale is None else _scale_view(kind, f"scale_{which}", scale)
-        for which, scale in zip(("a", "b", "out"), aligned, strict=True)
+    held = [
+        None if scale is None else _scale(kind, f"scale_{which}", scale)
+        for which, scale in zip(("a", "b", "out"), epilogue.scales, strict=True)
     ]
+    views = [None if scale is None else scale.view for scale in held]
     if epilogue.number_out is not None:
         # A name of its own, so that its memory is kept until the product is enqueued.
-        held = kind.empty(left.array, (1,), "float32")
-        view = views[-1] = kind.view(held)
+        made = kind.empty(left.array, (1,), "float32")
+        view = views[-1] = kind.view(made)
         _fill(view, epilogue.number_out)
     addend = None if bias is None else Addend(bias, is_bias=True)
     return multiply(
-        context, kind, _NAME, left, right, out, shape, as_is, dtype=dtype, alpha=alpha, addend=addend, scales=views
+        context,
+        kind,
+        _NAME,
+        left,
+        right,
+        out,
+        shape,
+        as_is,
+        dtype=dtype,
+        alpha=alpha,
+        addend=addend,
+        scales=views,
+        given=into,
     )
 
 
@@ -203,21 +219,26 @@ def _check_layout(left: DeviceView, right: DeviceView) -> None:
         )
 
 
-def _aligned(kind: Kind, scale: Any) -> Any:
+def _number(name: str, scale: Real) -> float:
+    try:
+        return float(scale)
+    except OverflowError as error:
+        raise OperandError(f"{_NAME}: {name} is too large a {type(scale).__name__}: {error}") from error
+
+
+def _scale(kind: Kind, name: str, scale: Any) -> Operand:
     """Return a scale where the library reads it: it refuses one that is not aligned to 16 bytes, so that is copied."""
     plain = kind.plain(scale)
-    view = kind.view(plain)
-    return kind.dense(plain, view.shape) if view.pointer % VECTOR else plain
-
-
-def _scale_view(kind: Kind, name: str, scale: Any) -> DeviceView:
-    view = kind.view(kind.plain(scale))
+    view = seen(kind, plain)
     if view.dtype != "float32" or prod(view.shape) != 1:
         raise OperandError(
             f"{_NAME}: {name} is {view.dtype} of shape {view.shape}; allowed: a number, or an array of one float32. "
             "Scales of rows, columns or blocks are not supported"
         )
-    return view
+    if view.pointer % VECTOR == 0:
+        return Operand(plain, view)
+    copied = kind.dense(plain, view.shape)
+    return Operand(copied, kind.view(copied), is_copy=True)
 
 
 @cache

@@ -8,21 +8,51 @@ import contextlib
 import errno
 import os
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from tensorplay.database.filename import rejected_name
 from tensorplay.locks import imported
 
-__all__ = ["LOCK_WAIT_S", "LineFile", "keep_rejected", "open_locked", "read_settled", "replace_file", "resolved"]
+__all__ = [
+    "LARGEST_BYTES",
+    "LOCK_WAIT_S",
+    "FileTooLargeError",
+    "LineFile",
+    "is_held_here",
+    "keep_rejected",
+    "open_locked",
+    "read_settled",
+    "replace_file",
+    "resolved",
+]
 
 LOCK_WAIT_S = 10.0
 """How long a writer waits for the others, in seconds: far longer than any write takes."""
 
+LARGEST_BYTES = 64 << 20
+"""What is read of one file at once: ten times what a hundred thousand winners take. A larger one is none of ours."""
+
 _POLL_S = 0.005
 _SETTLE_S = 0.01
 _MOST_SETTLING = 20
+
+
+class FileTooLargeError(OSError):
+    """A file is larger than any that is read."""
+
+
+class _Holding(threading.local):
+    """The locks that a thread holds or waits for; in a forked child only those of the thread that forked."""
+
+    def __init__(self) -> None:
+        self.locks: set[str] = set()
+
+
+_holding = _Holding()
 
 
 def resolved(path: str) -> str:
@@ -79,8 +109,12 @@ class LineFile:
         return os.fstat(self._fd)
 
     def read(self, start: int = 0, most: int | None = None) -> bytes:
-        """Return the bytes from `start` on, up to the end or to `most` bytes."""
+        """Return the bytes from `start` on, up to the end or to `most` bytes; `FileTooLargeError` beyond the bound."""
         left = max(self.status().st_size - start, 0) if most is None else most
+        if left > LARGEST_BYTES:
+            raise FileTooLargeError(
+                errno.EFBIG, f"{left} bytes are to be read; allowed: {LARGEST_BYTES}; name another file", self.path
+            )
         parts = []
         while left and (part := os.pread(self._fd, left, start)):
             parts.append(part)
@@ -133,6 +167,7 @@ def open_locked(path: str, wait_s: float) -> Iterator[LineFile]:
     TimeoutError
         When another process holds the lock for `wait_s` seconds.
     OSError
+        `EDEADLK` at once when this thread holds or awaits the lock already, being in a signal handler; `is_held_here`.
         When the folder is missing, or file or lock cannot be written.
     """
     with _locked(path, wait_s), contextlib.closing(LineFile(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)) as file:
@@ -147,19 +182,42 @@ def _locked(path: str, wait_s: float) -> Iterator[None]:
     folder = Path(path).parent
     if not folder.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it or name another file", str(folder))
-    lock = filelock.FileLock(f"{path}.lock")
+    name = f"{path}.lock"
+    if name in _holding.locks:
+        # Who waited here would wait for the caller of the signal handler that it is in.
+        raise OSError(errno.EDEADLK, "this thread holds the lock already, under the signal handler that asks", name)
+    try:
+        # Before the lock is had, so that there is no moment at which it is had and not known of.
+        _holding.locks.add(name)
+        with _acquired(filelock.FileLock(name), name, wait_s):
+            yield
+    finally:
+        _holding.locks.discard(name)
+
+
+@contextlib.contextmanager
+def _acquired(lock: Any, name: str, wait_s: float) -> Iterator[None]:
+    filelock = imported("filelock")
     try:
         lock.acquire(timeout=wait_s, poll_interval=_POLL_S)
     except filelock.Timeout:
         message = f"another process has held the lock for {wait_s} seconds"
-        raise TimeoutError(errno.ETIMEDOUT, message, f"{path}.lock") from None
+        raise TimeoutError(errno.ETIMEDOUT, message, name) from None
     except RuntimeError as error:
-        # filelock's word for a lock that this thread holds already (a signal handler), or that cannot exist here.
-        raise OSError(errno.ENOLCK, str(error), f"{path}.lock") from error
+        # filelock's word for a lock that cannot exist here.
+        raise OSError(errno.ENOLCK, str(error), name) from error
     try:
         yield
     finally:
         lock.release()
+
+
+def is_held_here(error: Exception) -> bool:
+    """Return whether a write failed only since the same thread is writing the file already, under a signal handler.
+
+    What was to be written is then to be kept, and written by whoever holds the lock, when it is done.
+    """
+    return isinstance(error, OSError) and error.errno == errno.EDEADLK
 
 
 def keep_rejected(path: str, lines: Iterable[bytes]) -> None:

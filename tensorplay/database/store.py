@@ -23,6 +23,7 @@ from tensorplay.database.csv_text import (
 from tensorplay.database.filename import sibling_name
 from tensorplay.database.line_file import (
     LOCK_WAIT_S,
+    FileTooLargeError,
     LineFile,
     keep_rejected,
     open_locked,
@@ -225,7 +226,7 @@ class ResultsStore:
         """Let the action write the configured file, or the sibling when that one is not ours to write."""
         if not self._uses_sibling:
             # Where the folder is the obstacle and not the file, the sibling meets it too, and raises.
-            with suppress(PermissionError, IsADirectoryError), self._open(self._main) as file:
+            with suppress(PermissionError, IsADirectoryError, FileTooLargeError), self._open(self._main) as file:
                 if action(file):
                     return
         with self._open(self._sibling) as file:

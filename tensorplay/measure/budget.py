@@ -5,10 +5,24 @@ from dataclasses import dataclass, fields
 
 from tensorplay.typing import Clock
 
-__all__ = ["LATER_SHARE", "OWN_MAX_SAMPLES", "Allowance", "Budget", "Deadline"]
+__all__ = [
+    "LATER_SHARE",
+    "MOST_WARMUP_MS",
+    "MOST_WARMUP_SAMPLES",
+    "OWN_MAX_SAMPLES",
+    "Allowance",
+    "Budget",
+    "Deadline",
+]
 
 OWN_MAX_SAMPLES = 200
-"""Samples per candidate where the user sets no limit: more would not change a decision."""
+"""Samples per candidate at most, whatever limit the user sets: more would not change a decision."""
+
+MOST_WARMUP_SAMPLES = 1000
+"""Warm-up launches per candidate at most."""
+
+MOST_WARMUP_MS = 250.0
+"""Milliseconds of warm-up per candidate at most: clocks and caches are at rest long before."""
 
 LATER_SHARE = 0.6
 """Part of each allowance that the confirmation gets: the bound that it needs tightens quickly up to twenty pairs."""
@@ -21,7 +35,8 @@ _LARGEST_LIMIT = 2**53
 class Budget:
     """Ceilings of what measuring one candidate may take; zero means no limit, and the smaller one wins.
 
-    They cover screening, race and confirmation together. At least one timed sample is always taken.
+    They cover screening, race and confirmation together. At least one timed sample is always taken, and never more than
+    `OWN_MAX_SAMPLES`; a warm-up ends at `MOST_WARMUP_SAMPLES` or `MOST_WARMUP_MS`.
 
     Attributes
     ----------
@@ -66,7 +81,7 @@ class Allowance:
 
     def __init__(self, budget: Budget, reserved_samples: int = 0) -> None:
         self._max_ms = float(min(budget.max_duration_ms, _LARGEST_LIMIT)) or math.inf
-        self._max_samples = min(budget.max_samples, _LARGEST_LIMIT) or OWN_MAX_SAMPLES
+        self._max_samples = min(budget.max_samples or OWN_MAX_SAMPLES, OWN_MAX_SAMPLES)
         self._reserved_samples = reserved_samples
         self.samples = 0
         self.spent_ms = 0.0

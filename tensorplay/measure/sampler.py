@@ -5,13 +5,12 @@ rounds in changing order for the race, alternating rounds for the confirmation. 
 candidate twice, so that its allowance is looked at before each of its samples.
 """
 
-import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from tensorplay.errors import LaunchError, MeasurementError
-from tensorplay.measure.budget import Allowance, Budget, Deadline
+from tensorplay.measure.budget import MOST_WARMUP_MS, MOST_WARMUP_SAMPLES, Allowance, Budget, Deadline
 from tensorplay.typing import Timer
 
 __all__ = ["EARLY_SHARE", "Record", "Sampler"]
@@ -26,9 +25,6 @@ _GROUP = 8
 
 # Whatever is not between a picosecond and thirty years is a defect of the timer.
 _SHORTEST_MS, _LONGEST_MS = 1e-9, 1e12
-
-_MOST_WARMUPS = 100_000
-"""Warm-up launches where only their duration is limited: ends it even if the timer cannot resolve a launch."""
 
 
 class Record(Generic[T]):
@@ -204,8 +200,11 @@ class Sampler(Generic[T]):
 
     def _warm_further(self, record: Record[T]) -> None:
         # Timed only to know when the duration is over: measuring looks at no clock but the deadline's.
-        most_ms = self._budget.warmup_duration_ms or math.inf
-        most = self._budget.warmup_samples or (_MOST_WARMUPS if self._budget.warmup_duration_ms else 0)
+        budget = self._budget
+        if not (budget.warmup_duration_ms or budget.warmup_samples):
+            return
+        most_ms = min(budget.warmup_duration_ms or MOST_WARMUP_MS, MOST_WARMUP_MS)
+        most = min(budget.warmup_samples or MOST_WARMUP_SAMPLES, MOST_WARMUP_SAMPLES)
         launches, spent_ms = 0, 0.0
         while launches < most and spent_ms < most_ms and not self.deadline.has_passed(EARLY_SHARE):
             reading = self._timer.screen(record.candidate, 1)

@@ -111,6 +111,10 @@ class TuningContext(Steering):
             self._pin(signature)
         if decision.action is Action.WINNER and plan is not None:
             return self._settle(plan, signature, decision.reason, partial(self._first_choice, problem, backend))
+        if decision.action in {Action.SELECT_IN_PROCESS, Action.MEASURE} and self._is_interrupted():
+            # Neither kept nor given up, so that a later call is decided as this one should have been.
+            first = self._first_choice(problem, backend)
+            return self._settle(first, signature, Reason.FIRST_CHOICE, cacheable=False)
         if decision.action is Action.SELECT_IN_PROCESS:
             return self._settle(self._select(signature, problem, backend), signature, decision.reason)
         if decision.action is Action.MEASURE:

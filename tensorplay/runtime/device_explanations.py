@@ -1,10 +1,12 @@
 """How the winners of one device were chosen: on disk, beside the results files, for every process to read."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from tensorplay.database.explanation import Explanation, explanation_of
 from tensorplay.database.explanations import ExplanationLog, explanations_name
+from tensorplay.database.line_file import is_held_here
 from tensorplay.database.record import Entry
 from tensorplay.errors import RecordError
 from tensorplay.gemm import DEFAULT, Signature
@@ -46,6 +48,8 @@ class DeviceExplanations:
         self._clock = clock
         self._not_before = clock()
         self._has_failed = False
+        # Files with explanations that were to be written while the same thread was writing.
+        self._pending: deque[tuple[str, Explanation]] = deque()
 
     def record(self, signature: Signature, report: Mapping[str, object], clocks: Mapping[str, int] | None) -> bool:
         """Put a measurement's report on disk; return whether that could be done. What could not stays in memory."""
@@ -54,12 +58,21 @@ class DeviceExplanations:
         path = explanations_name(self._results()[0])
         try:
             explanation = explanation_of(signature, self._build, report, clocks)
-            ExplanationLog(path, lock_wait_s=_LOCK_WAIT_S).record(explanation)
-        except (OSError, RecordError) as error:
+        except RecordError as error:
             self._tell_failure(path, error)
             return False
-        self._has_failed = False
-        return True
+        is_recorded = self._is_recorded(path, explanation)
+        self.save_pending()
+        return is_recorded
+
+    def save_pending(self) -> None:
+        """Write what a signal handler could not, since it had interrupted a write of the same file."""
+        for _ in range(len(self._pending)):
+            try:
+                path, explanation = self._pending.popleft()
+            except IndexError:
+                return
+            self._is_recorded(path, explanation)
 
     def find(self, signature: Signature, entry: Entry | None) -> Explanation | None:
         """Return how the entry was chosen, by whichever process, or how the signature last was when there is no entry.
@@ -85,6 +98,7 @@ class DeviceExplanations:
                 ExplanationLog(path, lock_wait_s=_LOCK_WAIT_S).forget(signature, self._build)
             except OSError as error:
                 self._tell_failure(path, error)
+        self.save_pending()
 
     def forget_all(self) -> None:
         """Drop every explanation of this build."""
@@ -94,6 +108,20 @@ class DeviceExplanations:
                 ExplanationLog(path, lock_wait_s=_LOCK_WAIT_S).forget_all(self._build)
             except OSError as error:
                 self._tell_failure(path, error)
+        self.save_pending()
+
+    def _is_recorded(self, path: str, explanation: Explanation) -> bool:
+        """Return whether it is on disk, or will be when the write that a signal handler interrupted is done."""
+        try:
+            ExplanationLog(path, lock_wait_s=_LOCK_WAIT_S).record(explanation)
+        except (OSError, RecordError) as error:
+            if is_held_here(error):
+                self._pending.append((path, explanation))
+                return True
+            self._tell_failure(path, error)
+            return False
+        self._has_failed = False
+        return True
 
     def _tell_failure(self, path: str, error: Exception) -> None:
         if isinstance(error, TimeoutError):

@@ -1,9 +1,10 @@
 """The winners of one device: in memory for every call, and on disk as soon as they are recorded."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tensorplay.database.filename import sibling_name
+from tensorplay.database.line_file import is_held_here
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.results import Results
 from tensorplay.database.store import LoadReport, ResultsStore
@@ -16,6 +17,7 @@ from tensorplay.runtime.journal import Journal
 from tensorplay.runtime.listeners import FILE, Listeners
 from tensorplay.runtime.merge_report import FileFault, MergeReport
 from tensorplay.runtime.notice import warn
+from tensorplay.runtime.unwritten import Unwritten
 from tensorplay.runtime.winner_history import WinnerHistory
 from tensorplay.typing import Clock
 
@@ -58,7 +60,7 @@ class DeviceResults:
         self._faults: dict[str, FileFault] = {}
         self._listeners = listeners
         self._lock = ForkSafeLock()
-        self._pending: dict[Signature, Entry] = {}
+        self._unwritten = Unwritten()
         self._clock = clock
         self._not_before = clock()
         self._path = path
@@ -82,6 +84,10 @@ class DeviceResults:
         """Send later winners to another file. A file that was read already is not read again."""
         with self._lock:
             if path != self._path:
+                if self._unwritten.drops:
+                    # The last chance to take them out of that file.
+                    self._write(self._save)
+                self._unwritten.forget_drops()
                 self._path = path
                 self._store = self._store_of(path)
 
@@ -108,14 +114,14 @@ class DeviceResults:
         with self._lock:
             self._check_free(entry.signature)
             self._keep(entry, origin)
-            if self._clock() >= self._not_before:
-                self._write(self._append_pending)
+            self._save_in_time()
 
     def replace(self, entry: Entry, origin: str) -> None:
         """Keep a winner in place of a stale one, and rewrite the file without the stale line."""
         with self._lock:
             self._keep(entry, origin, "healed")
-            self._write(self._rewrite_with_pending)
+            self._unwritten.supersede(entry.signature)
+            self._save_in_time()
 
     def exchange(self, met: Entry | None, entry: Entry, origin: str) -> bool:
         """Keep a winner in place of what was met before; return False, and leave all, when that has changed since."""
@@ -136,21 +142,24 @@ class DeviceResults:
             self._check_free(signature)
             known = self.results.remove(signature)
             self.origins.pop(signature, None)
-            self._pending.pop(signature, None)
+            self._unwritten.drop((signature,))
             self._journal.note(signature)
-            self._write(lambda: self._rewrite_with_pending({signature}))
+            self._save_in_time()
             return known
 
     def write(self, path: str | None = None) -> bool:
         """Rewrite a file with every winner, merged with what it holds already; return whether it was written."""
         with self._lock:
-            store = self._store if path is None else ResultsStore(path, self.validators)
-            return self._write(lambda: store.rewrite(self.results.entries()), clear=path is None)
+            if path is None:
+                return self._write(lambda: self._unwritten.write_with(self._store, self.results.entries()))
+            store = ResultsStore(path, self.validators)
+            return self._write(lambda: store.rewrite(self.results.entries()))
 
     def save_pending(self) -> bool:
         """Write what an earlier attempt could not; return whether nothing is left unwritten."""
         with self._lock:
-            return not self._pending or self._write(self._append_pending)
+            self.explanations.save_pending()
+            return not self._unwritten or self._write(self._save)
 
     def _store_of(self, path: str) -> ResultsStore:
         return ResultsStore(path, self.validators, lock_wait_s=GEMM_LOCK_WAIT_S)
@@ -170,7 +179,7 @@ class DeviceResults:
         before = self.results.get(signature)
         self.results.put(entry)
         self.origins[signature] = origin
-        self._pending[signature] = entry
+        self._unwritten.add(entry)
         self.history.note(entry, noted or origin, before)
         self._journal.note(signature)
 
@@ -193,32 +202,26 @@ class DeviceResults:
         self.results.merge([*fresh.values(), *replaced.values()], overwrite=True)
         for signature in replaced:
             self.origins[signature] = "file"
-            self._pending.pop(signature, None)
+            self._unwritten.discard(signature)
         if fresh or replaced:
             self._journal.note_many()
         return MergeReport(len(fresh), len(replaced), kept, pinned)
 
-    def _append_pending(self) -> None:
-        for entry in list(self._pending.values()):
-            self._store.append(entry)
-            self._note_written(entry)
+    def _save_in_time(self) -> None:
+        """Write what is unwritten, unless a lock was waited for in vain just before."""
+        if self._clock() >= self._not_before:
+            self._write(self._save)
 
-    def _rewrite_with_pending(self, drop: Collection[Signature] = ()) -> None:
-        pending = tuple(self._pending.values())
-        self._store.rewrite(pending, drop=set(drop))
-        for entry in pending:
-            self._note_written(entry)
+    def _save(self) -> None:
+        self._unwritten.write(self._store)
 
-    def _note_written(self, entry: Entry) -> None:
-        # A signal handler on this thread may have written it, or a newer one, meanwhile. And what has been written
-        # must not be so again at the end, when another process may have replaced it.
-        if self._pending.get(entry.signature) is entry:
-            del self._pending[entry.signature]
-
-    def _write(self, action: Callable[[], None], *, clear: bool = False) -> bool:
+    def _write(self, action: Callable[[], None]) -> bool:
         try:
             action()
         except OSError as error:
+            if is_held_here(error):
+                # Whoever holds it, under the signal handler that this is in, writes it when it is done.
+                return False
             if isinstance(error, TimeoutError):
                 self._not_before = self._clock() + BACK_OFF_S
             if not self._warned_of_write:
@@ -231,18 +234,19 @@ class DeviceResults:
             return False
         self._warned_of_write = False
         self._not_before = self._clock()
-        if clear:
-            self._pending.clear()
         self._listeners.tell(FILE, action="written", path=self._store.target)
         return True
 
     def _merge(self, report: LoadReport, *, overwrite: bool) -> bool:
+        entries = report.entries
+        if self._unwritten.drops and report.path == self._path:
+            entries = [entry for entry in entries if not self._unwritten.is_dropped(entry.signature)]
         if overwrite:
-            taken = self._take(report.entries, overwrite=True)
+            taken = self._take(entries, overwrite=True)
             merged = taken.merged + taken.replaced
         else:
             # What every start does, perhaps with a hundred thousand entries.
-            merged = self.results.merge(report.entries, overwrite=False)
+            merged = self.results.merge(entries, overwrite=False)
             if merged:
                 self._journal.note_many()
         if report.mismatches or report.bad_lines:

@@ -1,5 +1,6 @@
 """The first choices' times of many winners at once, from files of explanations that are read where they grew only."""
 
+import errno
 import os
 import time
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tensorplay.database.explanation import parse_explanation
+from tensorplay.database.line_file import LARGEST_BYTES, FileTooLargeError
 from tensorplay.errors import RecordError
 from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
@@ -68,6 +70,8 @@ class ExplainedTimes:
             if status.st_size == before.end:
                 self._seen[path] = before
                 return
+            if status.st_size - before.end > LARGEST_BYTES:
+                raise FileTooLargeError(errno.EFBIG, f"it has grown by more than {LARGEST_BYTES} bytes", path)
             file.seek(before.end)
             data = file.read(status.st_size - before.end)
         whole = data[: data.rfind(b"\n") + 1]

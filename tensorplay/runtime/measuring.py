@@ -97,8 +97,10 @@ class Measuring(Archive):
     def _measure(
         self, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
     ) -> Measurement | None:
-        """Measure and record; None when another thread did so meanwhile, or when it cannot be done."""
+        """Measure and record; None when another thread did so meanwhile, or when it cannot be done, now or at all."""
         met = device.results.get(signature)
+        if self._is_interrupted():
+            return None
         with self._measuring:
             if device.results.get(signature) != met or self._ledger.not_measurable(signature) is not None:
                 return None
@@ -131,10 +133,22 @@ class Measuring(Archive):
 
     def _tell(self, device: DeviceResults, entry: Entry, met: Entry | None, evidence: Evidence) -> None:
         """Put on disk how a winner was chosen, and tell the listeners."""
-        if not device.explanations.record(entry.signature, evidence.report.to_dict(), evidence.clocks):
+        try:
+            is_explained = device.explanations.record(entry.signature, evidence.report.to_dict(), evidence.clocks)
+        except Exception:  # noqa: BLE001 - the winner is recorded, and must run whatever becomes of its explanation
+            logger.exception("how the winner of %s was chosen could not be written", entry.params)
+            is_explained = False
+        if not is_explained:
             self._ledger.counters.count(Reason.UNEXPLAINED)
         event = events.TUNED if met is None else events.HEALED
         self.listeners.tell(event, **entry._asdict(), report=evidence.report)
+
+    def _is_interrupted(self) -> bool:
+        """Return whether this thread is measuring already: under a signal handler that multiplies, or a listener.
+
+        A second measurement would launch into the first one's stream, which may be in the middle of a capture.
+        """
+        return self._measuring.is_held_here()
 
     def _is_affordable(self, signature: Signature) -> bool:
         """Return whether the process may still measure; the reason is kept where it may not."""

@@ -52,22 +52,23 @@ SETTINGS: tuple[Setting, ...] = (
         name="max_tuning_samples",
         kind=integer(),
         default=100,
-        help="Ceiling of the timed samples of one candidate. 0 means no limit; of two limits the smaller wins, and "
-        "one sample is always timed.",
+        help="Ceiling of the timed samples of one candidate. 0 means no limit of yours, 200 are timed at most; of two "
+        "limits the smaller wins, and one sample is always timed.",
         alias="MAX_TUNING_ITERATIONS",
     ),
     Setting(
         name="max_warmup_duration_ms",
         kind=integer(),
         default=0,
-        help="Ceiling of the time that one candidate is warmed up for before it is timed, in milliseconds. "
-        "0 leaves it to the measurement.",
+        help="Ceiling of the time that one candidate is warmed up for before it is timed, in milliseconds; 250 are "
+        "the most. 0 leaves it to the measurement.",
     ),
     Setting(
         name="max_warmup_samples",
         kind=integer(),
         default=0,
-        help="Ceiling of the untimed launches of one candidate before it is timed. 0 leaves it to the measurement.",
+        help="Ceiling of the untimed launches of one candidate before it is timed; 1000 are the most. 0 leaves it to "
+        "the measurement.",
         alias="MAX_WARMUP_ITERATIONS",
     ),
     Setting(

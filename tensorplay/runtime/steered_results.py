@@ -81,10 +81,10 @@ class SteeredResults(DeviceResults):
             for signature in dropped:
                 self.results.remove(signature)
             self.origins.clear()
-            self._pending.clear()
+            self._unwritten.drop(dropped)
             self._journal.note_many()
             if dropped:
-                self._write(lambda: self._store.rewrite((), drop=dropped))
+                self._save_in_time()
         self.explanations.forget_all()
         return len(dropped)
 
@@ -107,7 +107,7 @@ class SteeredResults(DeviceResults):
             self._check_free(signature)
             origin = "file" if earlier.origin in {"file", "measured"} else "measured here"
             self._keep(Entry(*signature, earlier.kernel, earlier.time_ms), origin)
-            self._write(self._append_pending)
+            self._save_in_time()
             return True
 
     def past_winners(self, signature: Signature) -> list[PastWinner]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from tensorplay.database.line_file import is_held_here
 from tensorplay.database.untuned import UntunedLog
 from tensorplay.errors import ResultsFileWarning
 from tensorplay.gemm import Signature
@@ -51,16 +52,27 @@ class UntunedFiles:
 
     def _write(self, path: str, log: UntunedLog) -> None:
         pending = self._pending[path]
-        for signature in list(pending):
-            try:
-                log.record(signature)
-            except OSError as error:
-                if isinstance(error, TimeoutError):
-                    self._not_before[path] = self._clock() + BACK_OFF_S
-                if path not in self._warned:
-                    self._warned.add(path)
-                    told = f"cannot write the untuned file {path!r} ({error}); signatures are written when it can be"
-                    warn(told, ResultsFileWarning)
-                return
-            pending.pop(signature, None)
+        # Again and again, since a signal handler may have met further ones while this thread held the file's lock.
+        while batch := list(pending):
+            for signature in batch:
+                if not self._is_written(path, log, signature):
+                    return
+                pending.pop(signature, None)
         self._warned.discard(path)
+
+    def _is_written(self, path: str, log: UntunedLog, signature: Signature) -> bool:
+        try:
+            log.record(signature)
+        except OSError as error:
+            if not is_held_here(error):
+                self._tell_failure(path, error)
+            return False
+        return True
+
+    def _tell_failure(self, path: str, error: OSError) -> None:
+        if isinstance(error, TimeoutError):
+            self._not_before[path] = self._clock() + BACK_OFF_S
+        if path not in self._warned:
+            self._warned.add(path)
+            told = f"cannot write the untuned file {path!r} ({error}); signatures are written when it can be"
+            warn(told, ResultsFileWarning)

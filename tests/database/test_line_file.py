@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tensorplay.database.line_file import (
+    LARGEST_BYTES,
+    FileTooLargeError,
     LineFile,
     keep_rejected,
     open_locked,
@@ -234,3 +236,12 @@ def test_a_descriptor_is_not_left_open(path: Path) -> None:
         LineFile(str(path.parent), os.O_RDONLY)
     after = len(os.listdir("/proc/self/fd")) if before else 0  # noqa: PTH208 - a count
     assert after == before
+
+
+def test_a_file_that_is_too_large_is_not_read(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(LARGEST_BYTES + 1)
+    with pytest.raises(FileTooLargeError, match=f"{LARGEST_BYTES + 1} bytes are to be read; allowed: {LARGEST_BYTES}"):
+        read_settled(str(path))
+    with open_locked(str(path), WAIT_S) as file_of_ours:
+        assert file_of_ours.read(LARGEST_BYTES) == b"\0"

@@ -1,6 +1,7 @@
 """Products of torch's tensors on a real device: values, streams, capture, gradients, several devices."""
 
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -187,3 +188,30 @@ def test_two_devices_do_not_mix_and_each_is_used_where_it_is(torch: Any) -> None
         assert found.device == b.device
         assert error_of(found, b.double() @ b.double(), 16) < TOLERANCE["float32"]
         assert torch.cuda.current_device() == 0
+
+
+def test_a_thread_that_has_used_no_device_yet_takes_the_hot_path(torch: Any, context: TuningContext) -> None:
+    a, b = torch.randn(64, 96, device="cuda"), torch.randn(96, 32, device="cuda")
+    out = torch.empty(64, 32, device="cuda")
+    for _ in range(3):
+        tensorplay.mm(a, b, out=out)
+    expected = out.clone()
+    out.zero_()
+    torch.cuda.synchronize()
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            tensorplay.mm(a, b, out=out)
+        except BaseException as error:  # noqa: BLE001 - the thread that asserts is another
+            raised.append(error)
+
+    calls = context.stats()["replayed"] + context.stats()["first_choice"]
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    torch.cuda.synchronize()
+    assert raised == []
+    assert torch.equal(out, expected)
+    assert context.stats()["replayed"] + context.stats()["first_choice"] == calls + 1
+    assert context.stats()["rejected"] == context.stats()["fallback"] == 0

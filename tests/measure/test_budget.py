@@ -38,7 +38,13 @@ def test_zero_means_no_limit_of_the_users() -> None:
 
 
 def test_a_limit_too_large_for_a_float_is_just_a_large_limit() -> None:
-    assert Allowance(Budget(10**400, 10**400)).remaining_samples(1.0) == 2**53
+    assert Allowance(Budget(10**400, 0)).remaining_samples(1.0) == OWN_MAX_SAMPLES
+    assert Allowance(Budget(10**400, 150)).remaining_samples(1e9) == 150
+
+
+@pytest.mark.parametrize("samples", [OWN_MAX_SAMPLES, OWN_MAX_SAMPLES + 1, 2**31 - 1, 10**400])
+def test_no_limit_of_the_users_is_larger_than_what_a_decision_takes(samples: int) -> None:
+    assert Allowance(Budget(0, samples)).remaining_samples(1e9) == OWN_MAX_SAMPLES
 
 
 def test_one_sample_is_always_allowed_but_only_one() -> None:

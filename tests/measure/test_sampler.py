@@ -3,7 +3,7 @@ import random
 import pytest
 
 from tensorplay.errors import LaunchError, MeasurementError
-from tensorplay.measure.budget import Budget, Deadline
+from tensorplay.measure.budget import MOST_WARMUP_MS, MOST_WARMUP_SAMPLES, Budget, Deadline
 from tensorplay.measure.sampler import Record, Sampler
 from tensorplay.testing.manual_clock import ManualClock
 from tensorplay.testing.scripted_timer import ScriptedTimer
@@ -51,6 +51,15 @@ def test_further_warm_ups_end_at_the_smaller_limit_and_cost_nothing_of_the_budge
     sampler.warm_up(sampler.first)
     assert timer.launches == {"a": launches}
     assert sampler.first.allowance.spent_ms == 0.0
+
+
+@pytest.mark.parametrize("budget", [Budget(warmup_samples=2**31 - 1), Budget(warmup_duration_ms=2**31 - 1)])
+@pytest.mark.parametrize(("time_ms", "launches"), [(1e-6, MOST_WARMUP_SAMPLES), (100.0, 3), (MOST_WARMUP_MS, 1)])
+def test_further_warm_ups_end_somewhere_whatever_the_limits_are(budget: Budget, time_ms: float, launches: int) -> None:
+    timer = ScriptedTimer({"a": time_ms})
+    sampler = sampler_of(timer, "a", budget=budget)
+    sampler.warm_up(sampler.first)
+    assert timer.launches == {"a": 1 + launches}
 
 
 def test_warm_ups_end_with_the_deadline() -> None:

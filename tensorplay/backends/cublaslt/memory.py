@@ -10,6 +10,8 @@ from tensorplay.backends.cublaslt.status import check
 __all__ = ["DeviceBuffer", "device_buffer", "live_bytes"]
 
 _live: dict[int, int] = {}
+# The driver takes an unsigned number of 64 bits; NumPy's sizes are signed.
+_LARGEST = 2**63 - 1
 
 
 class DeviceBuffer:
@@ -23,6 +25,8 @@ class DeviceBuffer:
     def __init__(self, ordinal: int, nbytes: int) -> None:
         self.ordinal = ordinal
         self.nbytes = nbytes
+        if nbytes > _LARGEST:
+            raise MemoryError(f"allocating {nbytes} bytes on device {ordinal}: no memory is as large as that")
         with current(ordinal), relaxed_capture():
             address = check(driver().cuMemAlloc(max(nbytes, 1)), f"allocating {nbytes} bytes on device {ordinal}")
         self.address = int(address)

@@ -151,6 +151,8 @@ def cuda_trial(problem: GemmProblem, *, rotating_bytes: int) -> Iterator[CudaTri
     ------
     MemoryError
         When one set of operands is more than a quarter of what is free.
+    MeasurementError
+        When the same thread has a trial open on the device already: both would use its stream.
     """
     ordinal = int(problem.device)
     one, allowed = set_bytes(problem), device(ordinal).free_bytes // _MEMORY_SHARE
@@ -160,8 +162,13 @@ def cuda_trial(problem: GemmProblem, *, rotating_bytes: int) -> Iterator[CudaTri
         )
     sets = max(1, min(rotating_bytes // operand_bytes(problem) + 1, allowed // one, _MOST_SETS))
     buffers, stream = workspaces(ordinal), private_stream(ordinal)
+    lock = _one_at_a_time(ordinal)
+    if lock.is_held_here():
+        raise MeasurementError(
+            f"this thread is measuring on device {ordinal} already, under a signal handler's product"
+        )
     # Two at once would share the stream, and one's capture would take in the other's launches.
-    with _one_at_a_time(ordinal):
+    with lock:
         buffers.lend(stream)
         try:
             trial = CudaTrial(problem, sets)

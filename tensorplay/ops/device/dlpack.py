@@ -16,6 +16,9 @@ HOST = 1
 CUDA = 2
 _MANAGED = 13
 _NAME = b"dltensor"
+# More than any library has; beyond, it is no structure of DLPack that we look at.
+_MOST_DIMENSIONS = 64
+_LARGEST_ADDRESS = 2**64 - 1
 # Code and bits of each type.
 _TYPES = {
     "float16": (2, 16),
@@ -109,7 +112,7 @@ def tensor_of(capsule: object) -> Tensor:
     Raises
     ------
     OperandError
-        When it is no unused capsule, or of numbers in vectors.
+        When it is no unused capsule, of numbers in vectors, or shows what no memory can be.
     """
     try:
         address = _pointer_in(capsule, _NAME)
@@ -119,9 +122,17 @@ def tensor_of(capsule: object) -> Tensor:
     if given.lanes != 1:
         raise OperandError(f"the operand has {given.lanes} numbers in one element; allowed: 1")
     code, bits, ndim = given.code, given.bits, given.ndim
+    if not 0 <= ndim <= _MOST_DIMENSIONS:
+        raise OperandError(f"the operand's capsule shows {ndim} dimensions; allowed: 0 to {_MOST_DIMENSIONS}")
+    pointer, shape = (given.data or 0) + given.byte_offset, tuple(given.shape[:ndim])
+    if pointer > _LARGEST_ADDRESS or min(shape, default=0) < 0:
+        raise OperandError(
+            f"the operand's capsule shows the shape {shape} at {pointer:#x}; allowed: sizes from 0 up, and an address "
+            "of 64 bits"
+        )
     return Tensor(
-        pointer=(given.data or 0) + given.byte_offset,
-        shape=tuple(given.shape[:ndim]),
+        pointer=pointer,
+        shape=shape,
         strides=tuple(given.strides[:ndim]) if given.strides else None,
         dtype=_NAMES.get((code, bits)) or f"{_FAMILIES.get(code, f'type {code} of ')}{bits}",
         device_type=CUDA if given.device_type == _MANAGED else given.device_type,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tensorplay.ops.device.cuda_array_interface import view_of_interface
+from tensorplay.ops.device.cuda_array_interface import address_of, view_of_interface
 from tensorplay.ops.device.edge import owner_of
 from tensorplay.ops.device.kind import Kind, library, no_copy
 from tensorplay.ops.device.view import DeviceView
@@ -22,7 +22,7 @@ class NumbaKind(Kind):
     def view(self, array: Any) -> DeviceView:
         """Read an array by its interface, and its device by its address."""
         interface = array.__cuda_array_interface__
-        pointer = interface["data"][0]
+        pointer = address_of(interface)
         device = owner_of(pointer) if pointer else 0
         return view_of_interface(interface, device, array.dtype.name)
 

@@ -70,20 +70,20 @@ def result(
     *,
     dtype: str,
     read: tuple[DeviceView, ...],
+    view: DeviceView | None = None,
     is_vectored: bool = False,
 ) -> Result:
-    """Return where a product of that shape goes.
+    """Return where a product of that shape goes; `view` is that of `out`, since some arrays are shown once only.
 
     That is `out` itself, unless it overlaps one of the operands that are `read` while it is written, or is not
     stored by rows, or not in vectors where it must be: then it is a new array, to be copied there.
     """
-    if out is None:
+    if out is None or view is None:
         made = kind.empty(like, shape, dtype)
         return Result(made, _turned(kind.view(made), turn))
     plain = kind.plain(out)
     if plain is not out:
         raise OperandError("out is a lazily conjugated or negated view, which cannot be written to")
-    view = seen(kind, out)
     if view.is_readonly:
         raise OperandError(f"out is a {type(out).__name__} that cannot be written to; leave it out")
     turned = turn(view)

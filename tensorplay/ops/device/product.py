@@ -59,10 +59,12 @@ def multiply(
     addend: Addend | None = None,
     activation: str = "none",
     scales: Sequence[DeviceView | None] = (),
+    given: DeviceView | None = None,
 ) -> Outcome:
     """Return `alpha * left @ right` and the addend, in an array of `shape` that `turn` looks at as matrices.
 
-    `dtype` is the result's, that of `out` or the operands unless given; `launch` says what `scales` are.
+    `dtype` is the result's, that of `out` or the operands unless given; `launch` says what `scales` are. `given` is the
+    view of `out` where the caller has looked at it already.
 
     Raises
     ------
@@ -71,7 +73,8 @@ def multiply(
     OperandError
         When data types or devices differ, or nothing here multiplies such operands.
     """
-    given = None if out is None else kind.view(kind.plain(out))
+    if out is not None and given is None:
+        given = seen(kind, kind.plain(out))
     if given is not None:
         check_devices(left.view, given)
         check_shape(name, given, shape)
@@ -82,7 +85,8 @@ def multiply(
     bias, c = _addend(kind, addend, operand_dtype, named_dtype(dtype))
     read = (left.view, right.view, *((bias.view,) if bias else ()), *(scale for scale in scales if scale))
     check_devices(*read, *((c.view,) if c else ()))
-    where = result(kind, left.array, out, shape, turn, dtype=dtype, read=read, is_vectored=is_float8(operand_dtype))
+    is_vectored = is_float8(operand_dtype)
+    where = result(kind, left.array, out, shape, turn, dtype=dtype, read=read, view=given, is_vectored=is_vectored)
     if 0 in shape:
         return _outcome(kind, where, None, left, right)
     added: Operand | None = None

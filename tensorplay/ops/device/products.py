@@ -3,6 +3,7 @@
 from typing import Any
 
 from tensorplay.errors import OperandError, ShapeError
+from tensorplay.ops.device.cuda_array_interface import shape_of_interface
 from tensorplay.ops.device.kind import Kind
 from tensorplay.ops.device.operand import operand
 from tensorplay.ops.device.product import Outcome, multiply
@@ -22,8 +23,13 @@ def shape_of(array: Any) -> Shape:
         interface = getattr(array, "__cuda_array_interface__", None)
         if interface is None:
             raise OperandError(f"an operand of type {type(array).__name__} has no shape; allowed: arrays that have one")
-        shape = interface["shape"]
-    return tuple(shape)
+        return shape_of_interface(interface)
+    try:
+        return tuple(shape)
+    except TypeError:
+        raise OperandError(
+            f"an operand of type {type(array).__name__} has a shape of type {type(shape).__name__}; allowed: a tuple"
+        ) from None
 
 
 def as_is(view: DeviceView) -> DeviceView:

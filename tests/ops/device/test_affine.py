@@ -111,6 +111,20 @@ class TestAddmm:
         with pytest.raises(OperandError, match=r"devices \[0, 1\]"):
             tensorplay.addmm(cupy(random(4), 1), a, b)
 
+    @pytest.mark.parametrize("factor", [2j, np.complex64(2j), np.complex128(1 + 5j), 10**400, "2", None])
+    def test_refuses_a_factor_that_real_products_cannot_have(self, cupy: Put, factor: Any) -> None:
+        a, b, c = cupy(random(3, 5)), cupy(random(5, 4)), cupy(random(3, 4))
+        for name in ("alpha", "beta"):
+            with pytest.raises(OperandError, match=f"addmm: {name} is .*{type(factor).__name__}"):
+                tensorplay.addmm(c, a, b, **{name: factor})
+
+    @pytest.mark.parametrize("factor", [2j, np.complex64(1 + 2j), 3, np.float64(0.5)])
+    def test_takes_every_number_for_complex_products(self, cupy: Put, factor: Any) -> None:
+        a, b, c = (random(*shape, dtype=np.complex64) for shape in ((3, 5), (5, 4), (3, 4)))
+        close(tensorplay.addmm(cupy(c), cupy(a), cupy(b), alpha=factor), (c + factor * (a @ b)).astype(np.complex64))
+        with pytest.raises(OperandError, match="alpha is too large a int"):
+            tensorplay.addmm(cupy(c), cupy(a), cupy(b), alpha=10**400)
+
 
 class TestLinear:
     @pytest.mark.parametrize("leading", [(), (3,), (2, 3), (2, 1, 3), (0,), (2, 0)])

@@ -118,3 +118,10 @@ def test_a_capsule_that_was_taken_or_is_none_is_refused() -> None:
     for capsule in (taken, object(), None):
         with pytest.raises(OperandError, match="no unused capsule"):
             tensor_of(capsule)
+
+
+def test_what_no_memory_can_be_is_refused() -> None:
+    with pytest.raises(OperandError, match=r"shows the shape \(2, -3\)"):
+        tensor_of(capsule_of(Tensor(4096, (2, -3), None, "float32", dlpack.CUDA, 0), None))
+    with pytest.raises(OperandError, match="shows 65 dimensions"):
+        tensor_of(capsule_of(Tensor(4096, (1,) * 65, None, "float32", dlpack.CUDA, 0), None))

@@ -201,7 +201,7 @@ class TestOneByOne:
         left, right, expected = pairs(put, 5)
         others = pairs(put, 7)
         capturing = False
-        monkeypatch.setattr(backend, "is_capturing", lambda stream, **_: capturing and stream == STREAM)
+        monkeypatch.setattr(backend, "is_capturing", lambda stream, *_, **__: capturing and stream == STREAM)
         close(grouped_mm(left, right), expected)
         assert calls.runs == [(5, STREAM)]
         capturing = True
@@ -263,9 +263,9 @@ class TestWhatIsMadeReady:
     ) -> None:
         monkeypatch.setattr(groups_module, "_MOST_LAYOUTS", 6)
         captured = pairs(put, 5)
-        monkeypatch.setattr(backend, "is_capturing", lambda _, **_further: True)
+        monkeypatch.setattr(backend, "is_capturing", lambda *_, **__: True)
         grouped_mm(*captured[:2])
-        monkeypatch.setattr(backend, "is_capturing", lambda _, **_further: False)
+        monkeypatch.setattr(backend, "is_capturing", lambda *_, **__: False)
         for count in range(6, 30):
             grouped_mm(*pairs(put, count)[:2])
         assert len(groups_module.groups()._by_layout) <= 6

@@ -252,3 +252,20 @@ def test_plain_products_of_fp8_may_be_stored_as_fp8_but_are_not_added_to(cupy: P
         tensorplay.addmm(matrix(8, 16), a, b, out=out)
     c = matrix(8, 16, dtype=BF16)
     close(tensorplay.addmm(c, a, b, beta=2), product(a, b) + 2 * c.host.astype(float), BF16)
+
+
+@pytest.mark.parametrize("name", ["scale_a", "scale_b", "scale_out"])
+def test_a_scale_that_no_float_can_be_is_refused(cupy: Put, matrix: Put, name: str) -> None:
+    with pytest.raises(OperandError, match=f"{name} is too large a int"):
+        scaled_mm(matrix(8, 32), turned(cupy, matrix(16, 32)), **{name: 10**400})
+
+
+def test_a_scale_or_output_without_memory_is_refused(cupy: Put, matrix: Put) -> None:
+    gone = cupy(np.ones(1, np.float32))
+    gone.data.ptr = 0
+    with pytest.raises(OperandError, match=r"has the shape \(1,\) and no memory"):
+        scaled_mm(matrix(8, 32), turned(cupy, matrix(16, 32)), scale_a=gone)
+    out = matrix(8, 16, dtype=BF16)
+    out.data.ptr = 0
+    with pytest.raises(OperandError, match=r"has the shape \(8, 16\) and no memory"):
+        scaled_mm(matrix(8, 32), turned(cupy, matrix(16, 32)), out=out)

@@ -18,7 +18,7 @@ from tensorplay.backends.base import CandidateQuery
 from tensorplay.backends.cublaslt import descriptors, graph, library, memory, nvrtc, stream
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.backends.cublaslt.workspace import DEFAULT_BYTES, workspaces
-from tensorplay.errors import KernelUnavailableError, OperandError
+from tensorplay.errors import KernelUnavailableError, MeasurementError, OperandError
 from tensorplay.gemm import GemmProblem, dtype_of_name
 from tensorplay.measure.budget import Budget
 from tensorplay.measure.numerics import agree
@@ -96,6 +96,11 @@ def check_measurement(backend: CublasLtBackend) -> None:
     assert found.entry.time_ms > 0 and len(dropped) == 5, found
     wrong = next(reason for kernel, reason in dropped.items() if kernel.startswith(WRONG))
     assert "wrong result" in wrong, wrong
+    problem = posed("float32")
+    # As a signal handler that multiplies would: the first one may be in the middle of a capture.
+    already = pytest.raises(MeasurementError, match="is measuring on device 0 already")
+    with backend.open_trial(problem, rotating_bytes=0), already:
+        backend.open_trial(problem, rotating_bytes=0).__enter__()
 
 
 def check_refusals(backend: CublasLtBackend) -> None:

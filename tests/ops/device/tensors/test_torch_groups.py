@@ -235,7 +235,7 @@ def test_a_group_that_was_captured_is_left_to_the_loop_ever_after(
 ) -> None:
     left, right, out = tensors(put, (3,) * 4)
     capturing = False
-    monkeypatch.setattr(backend, "is_capturing", lambda _, **_further: capturing)
+    monkeypatch.setattr(backend, "is_capturing", lambda *_, **__: capturing)
     for _ in range(3):
         checked(left, right, out)
     capturing = True
