@@ -74,6 +74,7 @@ def merged(documents: Mapping[str, Mapping[str, Any]]) -> Result:
                 for part, document in documents.items()
             },
         },
+        shortfall=" ".join(f"{part}: {each['shortfall']}" for part, each in documents.items() if "shortfall" in each),
     )
 
 

@@ -53,6 +53,10 @@ def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Compil
     yield made
     made.is_open.set()
     compiling._waiting.clear()
+    for thread in threading.enumerate():
+        # What is left over would be compiled by the next test's compiler.
+        if thread.name.startswith("tensorplay-compile"):
+            thread.join(LONG_S)
 
 
 def wait_until_under_way(compiler: Compiler, count: int) -> None:
