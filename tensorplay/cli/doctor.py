@@ -76,6 +76,9 @@ def _machine(examination: "Examination") -> Iterator[str]:
         cores += f", {machine.usable_cores} of them for this process"
     yield f"tensorplay {__version__}"
     yield f"  device: {printable(build.device)} (backend {build.backend.name})"
+    reason = _why_no_gpu(examination)
+    if reason is not None:
+        yield f"  gpu: not used: {printable(reason)}"
     yield f"  processor: {printable(machine.processor)}, {cores}"
     yield f"  sources of candidates: {', '.join(build.backend.sources)}"
     yield f"  system: {printable(machine.system)}"
@@ -87,6 +90,16 @@ def _machine(examination: "Examination") -> Iterator[str]:
         yield "  blas: none that threads can be set for"
     for name, version in machine.optional.items():
         yield f"  {name}: {printable(version) if version else 'not installed'}"
+    for name, version in machine.on_a_gpu.items():
+        yield f"  {name}: {printable(version)}"
+
+
+def _why_no_gpu(examination: "Examination") -> str | None:
+    """Return why products run on the host unless their operands are on a GPU, None where a GPU is the default."""
+    if examination.build.backend.name != "host":
+        return None
+    # The driver may work although the files that say so are not there.
+    return examination.machine.why_no_gpu or "no CUDA device is visible"
 
 
 def _blas(library: "BlasLibrary") -> str:
@@ -158,7 +171,8 @@ def _document(examination: "Examination") -> dict[str, object]:
     return {
         "ok": not examination.findings,
         "device": {"name": build.device, "backend": build.backend.name, "sources": list(build.backend.sources)},
-        "machine": machine._asdict() | {"blas": [library._asdict() for library in machine.blas]},
+        "machine": machine._asdict()
+        | {"blas": [library._asdict() for library in machine.blas], "why_no_gpu": _why_no_gpu(examination)},
         "settings": [state._asdict() for state in examination.settings],
         "ignored": [problem._asdict() for problem in examination.ignored],
         "files": [_file_document(file, examination.files.target) for file in examination.files.listed],

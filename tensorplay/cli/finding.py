@@ -140,7 +140,9 @@ def _of_lines(files: FileUse) -> Iterator[Finding]:
 def _of_writing(values: Mapping[str, SettingValue], files: FileUse) -> Iterator[Finding]:
     target = files.sibling if files.target == files.sibling.path else files.results
     remedy = "make its folder, or allow writing there, or name another file with {}"
-    if values["enabled"] and values["tuning"] and not target.writable:
+    # Off, the feature writes nothing; but whoever names a file means to turn it on.
+    is_meant = values["enabled"] or values["filename"]
+    if is_meant and values["tuning"] and not target.writable:
         yield Finding(f"winners cannot be written to {target.path}", remedy.format("TP_TUNABLEOP_FILENAME"))
     if values["enabled"] and values["record_untuned"] and not files.untuned.writable:
         yield Finding(

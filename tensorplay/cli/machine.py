@@ -8,12 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tensorplay.backends.cublaslt.library import available
 from tensorplay.backends.host.machine import cpu_model, usable_cpus
 
-__all__ = ["OPTIONAL", "BlasLibrary", "Machine", "this_machine"]
+__all__ = ["ON_A_GPU", "OPTIONAL", "BlasLibrary", "Machine", "this_machine"]
 
 OPTIONAL = ("scipy", "mkl", "ml_dtypes", "nvmath-python", "cuda-bindings", "fastapi")
 """Distributions that bring candidates, data types, devices or the service when they are installed."""
+
+ON_A_GPU = (
+    "torch",
+    *("cupy", "cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x"),
+    *("jax", "numba", "numba-cuda"),
+    *("nvidia-cublas", "nvidia-cublas-cu13", "nvidia-cublas-cu12"),
+)
+"""Distributions whose arrays are multiplied on a GPU, or that bring cuBLAS; only what is installed is shown."""
 
 
 class BlasLibrary(NamedTuple):
@@ -27,7 +36,17 @@ class BlasLibrary(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """The machine, as this process sees it; `optional` gives None for what is not installed."""
+    """The machine, as this process sees it.
+
+    Attributes
+    ----------
+    optional : dict
+        Versions of what TensorPlay can use, None for what is not installed.
+    on_a_gpu : dict
+        Versions of the libraries of arrays on a GPU and of cuBLAS, of what is installed.
+    why_no_gpu : str or None
+        Why no product can run on a GPU here.
+    """
 
     python: str
     executable: str
@@ -38,10 +57,13 @@ class Machine(NamedTuple):
     numpy: str
     blas: tuple[BlasLibrary, ...]
     optional: dict[str, str | None]
+    on_a_gpu: dict[str, str]
+    why_no_gpu: str | None
 
 
 def this_machine() -> Machine:
-    """Return the facts; no optional library is imported for them."""
+    """Return the facts; no optional library is imported for them, but the driver of a GPU is asked for its devices."""
+    versions = {name: _installed_version(name) for name in ON_A_GPU}
     return Machine(
         python=f"{platform.python_implementation()} {platform.python_version()}",
         executable=sys.executable,
@@ -52,6 +74,8 @@ def this_machine() -> Machine:
         numpy=np.__version__,
         blas=_loaded_blas(),
         optional={name: _installed_version(name) for name in OPTIONAL},
+        on_a_gpu={name: version for name, version in versions.items() if version is not None},
+        why_no_gpu=available(),
     )
 
 

@@ -86,7 +86,8 @@ def addmm(
     b : array (k, n)
         Right operand.
     alpha, beta : number
-        Factors. They are no part of the signature.
+        Factors. They are no part of the signature. Their types take part in NumPy's promotion, whatever their values:
+        a `numpy.float64` makes the sum of float32 matrices float64, a number of Python leaves it float32.
     activation : str
         `none`, `relu`, or `gelu` in the tanh approximation. Complex numbers and integers have none.
     out : array (m, n), optional
@@ -113,8 +114,13 @@ def addmm(
     check_out("addmm", out, result)
     check_activation("addmm", activation)
     if not _is_plain(a, b, c, out, alpha, beta):
-        product = alpha * np.matmul(a, b) if alpha != 1 else np.matmul(a, b)
-        return _as_numpy("addmm", product, c, beta, out, activation)
+        product = _times(alpha, np.matmul(a, b))
+        added = _times(beta, c) if beta != 0 else None
+        if added is None:
+            # The type is that of the sum, which is not computed: NaN is not to spread.
+            unread = _times(beta, np.ones_like(c, shape=(1,)))
+            product = product.astype(np.result_type(product, unread.dtype), copy=False)
+        return _as_numpy("addmm", product, added, out, activation)
     check_real("addmm", activation, a.dtype.name)
     if beta == 0:
         product = _product("addmm", a, b, out)
@@ -192,7 +198,7 @@ def linear(x: Any, weight: Any, bias: Any = None, *, activation: str = "none", o
     if added is not None and added.shape != (outputs,):
         raise ShapeError(f"linear: bias is {added.shape}; weight {weight.shape} asks for ({outputs},)")
     if not _is_plain(x, weight, added, out, 1, 1) or 0 in (*result, inputs):
-        return _as_numpy("linear", np.matmul(x, weight.T), added, 1, out, activation)
+        return _as_numpy("linear", np.matmul(x, weight.T), added, out, activation)
     check_real("linear", activation, x.dtype.name)
     # A view of `out` when its rows allow one; else the result is copied there at the end.
     rows = None if out is None or not (out.ndim == 2 or out.flags.c_contiguous) else out.reshape(-1, outputs)
@@ -227,9 +233,21 @@ def _is_weak(factor: object, array: Array) -> bool:
     return type(factor) in (int, float, bool) or (isinstance(factor, np.generic) and factor.dtype == array.dtype)
 
 
-def _as_numpy(name: str, product: Array, c: Array | None, beta: Any, out: Out, activation: str) -> Array:
+def _times(factor: Any, array: Array) -> Array:
+    """Return `factor * array`, its type whatever the factor's value is; a factor of 1 leaves infinite numbers alone."""
+    if factor == 1:
+        try:
+            return array.astype(np.result_type(array, factor), copy=False)
+        except TypeError:
+            # A number that NumPy knows no type for, such as a fraction.
+            pass
+    product: Array = factor * array
+    return product
+
+
+def _as_numpy(name: str, product: Array, added: Array | None, out: Out, activation: str) -> Array:
     """Add, activate and store with NumPy's own promotion, for operands that no plan takes."""
-    value = product if c is None or beta == 0 else product + (c if beta == 1 else beta * c)
+    value = product if added is None else product + added
     if activation != NONE:
         check_real(name, activation, value.dtype.name)
         value = activate(np.array(value, subok=True), activation)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from tensorplay.database.entries import Entries, Raw
 from tensorplay.database.filename import sibling_name
 from tensorplay.database.line_file import is_held_here
 from tensorplay.database.record import Entry, Validator
@@ -151,9 +152,9 @@ class DeviceResults:
         """Rewrite a file with every winner, merged with what it holds already; return whether it was written."""
         with self._lock:
             if path is None:
-                return self._write(lambda: self._unwritten.write_with(self._store, self.results.entries()))
+                return self._write(lambda: self._unwritten.write_with(self._store, self.results.unsorted()))
             store = ResultsStore(path, self.validators)
-            return self._write(lambda: store.rewrite(self.results.entries()))
+            return self._write(lambda: store.rewrite(self.results.unsorted()))
 
     def save_pending(self) -> bool:
         """Write what an earlier attempt could not; return whether nothing is left unwritten."""
@@ -185,27 +186,32 @@ class DeviceResults:
 
     def _take(self, entries: Iterable[Entry], *, overwrite: bool) -> MergeReport:
         """Merge entries; what is pinned stays, and is counted when it would have changed."""
-        fresh: dict[Signature, Entry] = {}
-        replaced: dict[Signature, Entry] = {}
-        kept = pinned = 0
-        for signature, entry in {each.signature: each for each in entries}.items():
+        # Plain tuples, as in `Entries`.
+        newest: dict[tuple[str, str], Raw] = {each[:2]: each[:] for each in entries}
+        taken: list[Raw] = []
+        fresh = kept = pinned = 0
+        for raw in newest.values():
+            entry = Entry._make(raw)
+            signature = entry.signature
             before = self.results.get(signature)
             if before is None:
-                fresh[signature] = entry
+                fresh += 1
+                taken.append(raw)
             elif before != entry:
                 is_pinned = signature in self._pinned
                 pinned += is_pinned
                 kept += not (is_pinned or overwrite)
                 if overwrite and not is_pinned:
-                    replaced[signature] = entry
+                    taken.append(raw)
                     self.history.note(entry, "file", before)
-        self.results.merge([*fresh.values(), *replaced.values()], overwrite=True)
-        for signature in replaced:
-            self.origins[signature] = "file"
-            self._unwritten.discard(signature)
-        if fresh or replaced:
+        self.results.merge(taken, overwrite=True)
+        for op, params, _, _ in taken if len(taken) > fresh else ():
+            # No origin is that of a file.
+            self.origins.pop(Signature(op, params), None)
+            self._unwritten.discard(Signature(op, params))
+        if taken:
             self._journal.note_many()
-        return MergeReport(len(fresh), len(replaced), kept, pinned)
+        return MergeReport(fresh, len(taken) - fresh, kept, pinned)
 
     def _save_in_time(self) -> None:
         """Write what is unwritten, unless a lock was waited for in vain just before."""
@@ -240,7 +246,7 @@ class DeviceResults:
     def _merge(self, report: LoadReport, *, overwrite: bool) -> bool:
         entries = report.entries
         if self._unwritten.drops and report.path == self._path:
-            entries = [entry for entry in entries if not self._unwritten.is_dropped(entry.signature)]
+            entries = Entries(entry for entry in entries if not self._unwritten.is_dropped(entry.signature))
         if overwrite:
             taken = self._take(entries, overwrite=True)
             merged = taken.merged + taken.replaced

@@ -25,6 +25,8 @@ class MergeReport(NamedTuple):
         The file's.
     mismatches : sequence of ValidatorMismatch
         How it differs from this build; then nothing was taken.
+    rejected : int
+        How many lines could not be read, of which `bad_lines` are the first.
     """
 
     merged: int = 0
@@ -34,6 +36,7 @@ class MergeReport(NamedTuple):
     bad_lines: Sequence[BadLine] = ()
     validators: Sequence[Validator] = ()
     mismatches: Sequence[ValidatorMismatch] = ()
+    rejected: int = 0
 
 
 class FileFault(NamedTuple):

@@ -1,11 +1,13 @@
 """Recorded winners that no longer run, each with its reason, once per process."""
 
+import time
 from typing import NamedTuple
 
 from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
+from tensorplay.typing import Clock
 
-__all__ = ["Rejection", "Rejections"]
+__all__ = ["Meetings", "Rejection", "Rejections"]
 
 
 class Rejection(NamedTuple):
@@ -18,19 +20,41 @@ class Rejection(NamedTuple):
     healed: str | None = None
 
 
-class Rejections:
-    """The rejections of one process, in the order they were met; safe in any number of threads."""
+class Meetings(NamedTuple):
+    """How often a rejected winner was met, and when first and last, in seconds since 1970.
 
-    def __init__(self) -> None:
+    It is met whenever its product is decided anew, and not by every call.
+    """
+
+    times: int
+    first: float
+    last: float
+
+
+class Rejections:
+    """The rejections of one process, in the order they were met; safe in any number of threads.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds since 1970.
+    """
+
+    def __init__(self, clock: Clock = time.time) -> None:
+        self._clock = clock
         self._lock = ForkSafeLock()
         self._met: dict[tuple[Signature, str], Rejection] = {}
         self._failed: set[tuple[Signature, str]] = set()
+        self._meetings: dict[tuple[Signature, str], Meetings] = {}
 
     def add(self, signature: Signature, kernel: str, reason: str) -> bool:
         """Remember one; return whether it is new in this process."""
         key = (signature, kernel)
+        now = self._clock()
         with self._lock:
             known = self._met.get(key)
+            before = self._meetings.get(key, Meetings(0, now, now))
+            self._meetings[key] = Meetings(before.times + 1, before.first, now)
             if known is not None and known.healed is None:
                 return False
             self._met[key] = Rejection(*signature, kernel, reason)
@@ -63,11 +87,16 @@ class Rejections:
         with self._lock:
             return [each for (owner, _), each in self._met.items() if owner == signature]
 
+    def meetings(self, signature: Signature, kernel: str) -> Meetings | None:
+        """Return how often one was met, and when; None when it was not."""
+        return self._meetings.get((signature, kernel))
+
     def clear(self) -> int:
         """Drop the list, and not what is known of kernels that failed; return how many there were."""
         with self._lock:
             count = len(self._met)
             self._met.clear()
+            self._meetings.clear()
         return count
 
     def listed(self) -> list[Rejection]:

@@ -169,8 +169,9 @@ SETTINGS: tuple[Setting, ...] = (
         name="dashboard",
         kind=address(empty_means="none"),
         default="",
-        help="Where the process serves its dashboard from its first product on; port 0 is one that is free. Needs "
-        "tensorplay[web], and for an address that others reach a token in TENSORPLAY_TOKEN.",
+        help="Where the process serves its dashboard from its first product on; port 0 is one that is free. Needs the "
+        "extra web; changes need a token on loopback too, that of TENSORPLAY_TOKEN or else one that is made up, and an "
+        "address that others reach needs TENSORPLAY_TOKEN to be set, and the token for reading too.",
     ),
 )
 

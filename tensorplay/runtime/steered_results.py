@@ -1,9 +1,11 @@
 """The winners of one device, as people steer them: pinned, overridden, taken from files, and looked back at."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
-from tensorplay.database.csv_text import parse_results
+from tensorplay.database.csv_text import BadLine, each_line, each_validator
+from tensorplay.database.entries import Entries
 from tensorplay.database.explanations import explanations_name
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.store import ResultsStore
@@ -20,6 +22,9 @@ from tensorplay.runtime.winner_history import PastWinner, pasts_of_file
 from tensorplay.typing import Clock
 
 __all__ = ["SteeredResults"]
+
+_MOST_VALIDATORS = 256
+_MOST_BAD_LINES = 100
 
 
 class SteeredResults(DeviceResults):
@@ -39,19 +44,30 @@ class SteeredResults(DeviceResults):
 
     def take(self, path: str, data: bytes, *, overwrite: bool) -> MergeReport:
         """Merge what a results file says, given as its bytes; nothing when it is another build's."""
-        parsed = parse_results(data)
-        mismatches = () if parsed.is_blank else compare(self.validators, parsed.validators)
-        if mismatches:
-            return MergeReport(validators=parsed.validators, mismatches=mismatches)
+        # More than so many are no build's, and what differs is told of so many.
+        validators = tuple(islice(_different(each_validator(data)), _MOST_VALIDATORS))
+        mismatches = compare(self.validators, validators)
+        if validators and mismatches:
+            return MergeReport(validators=validators, mismatches=mismatches)
+        entries, bad_lines, rejected = Entries(), list[BadLine](), 0
+        for each in each_line(data):
+            if isinstance(each, Entry):
+                entries.append(each)
+            elif isinstance(each, BadLine):
+                rejected += 1
+                if rejected <= _MOST_BAD_LINES:
+                    bad_lines.append(each)
+        if mismatches and (entries or rejected):
+            return MergeReport(mismatches=mismatches)
         with self._lock:
-            report = self._take(parsed.entries, overwrite=overwrite)
+            report = self._take(entries, overwrite=overwrite)
             self._read[path] = None
         self._listeners.tell(FILE, action="read", path=path, merged=report.merged + report.replaced, refused=False)
-        return report._replace(bad_lines=parsed.bad_lines, validators=parsed.validators)
+        return report._replace(bad_lines=tuple(bad_lines), validators=validators, rejected=rejected)
 
     def write_to(self, path: str) -> None:
         """Rewrite a file of this build with every winner, merged with what it holds; `OSError` as from the store."""
-        ResultsStore(path, self.validators).rewrite(self.results.entries())
+        ResultsStore(path, self.validators).rewrite(self.results.unsorted())
         self._listeners.tell(FILE, action="written", path=path)
 
     def pin(self, signature: Signature) -> bool:
@@ -77,9 +93,10 @@ class SteeredResults(DeviceResults):
             if self._pinned:
                 count = len(self._pinned)
                 raise TensorPlayError(f"pinned winners: {count}; unpin them first, or drop the others one by one")
-            dropped = {entry.signature for entry in self.results}
-            for signature in dropped:
-                self.results.remove(signature)
+            # Plain tuples, as in `Entries`.
+            dropped = [entry[:2] for entry in self.results]
+            for op, params in dropped:
+                self.results.remove(Signature(op, params))
             self.origins.clear()
             self._unwritten.drop(dropped)
             self._journal.note_many()
@@ -141,3 +158,12 @@ class SteeredResults(DeviceResults):
         """Return what was wrong with the files that were read, in the order that they were met."""
         with self._lock:
             return list(self._faults.values())
+
+
+def _different(validators: Iterable[Validator]) -> Iterator[Validator]:
+    """Yield equal ones once."""
+    seen: set[Validator] = set()
+    for each in validators:
+        if each not in seen:
+            seen.add(each)
+            yield each

@@ -8,6 +8,7 @@ from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.explaining import Explaining
 from tensorplay.runtime.listeners import REJECTED, UNTUNED, WINNER
 from tensorplay.runtime.merge_report import FileFault, MergeReport
+from tensorplay.runtime.rejections import Meetings
 from tensorplay.runtime.steered_results import SteeredResults
 from tensorplay.runtime.winner_history import PastWinner
 
@@ -58,12 +59,13 @@ class Steering(Explaining):
         """Drop every winner from memory and file; return how many there were. `TensorPlayError` when any is pinned."""
         with self._state_lock:
             devices = list(self._devices.values())
-        dropped = [(device, [entry.signature for entry in device.results]) for device in devices]
+        # Plain tuples, as in `Entries`.
+        dropped = [(device, [entry[:2] for entry in device.results]) for device in devices]
         count = 0
         for device, signatures in dropped:
             count += device.clear()
-            for signature in signatures:
-                self._forgotten(signature)
+            for op, params in signatures:
+                self._forgotten(Signature(op, params))
         self._invalidate()
         if count:
             self.listeners.tell(WINNER, action="all forgotten", count=count)
@@ -96,6 +98,15 @@ class Steering(Explaining):
             found = self._measure(device, signature, problem, backend)
             self._invalidate()
             return found is not None
+
+    def reresolve(self) -> None:
+        """Let every product be decided anew at its next call, by what is recorded and set then."""
+        self._ledger.try_again()
+        self._invalidate()
+
+    def spent_tuning_seconds(self) -> float:
+        """Return the seconds that this process has measured for: what TOTAL_TUNING_SECONDS bounds."""
+        return self._spent_seconds
 
     def load_results(self, device: str, path: str, data: bytes, *, overwrite: bool = False) -> MergeReport:
         """Merge a results file into a device's winners, given as its bytes; nothing when it is another build's."""
@@ -158,6 +169,10 @@ class Steering(Explaining):
         count = self._ledger.forget_untuned()
         self._cleared(UNTUNED, count)
         return count
+
+    def rejection_meetings(self, op: str, params: str, kernel: str) -> Meetings | None:
+        """Return how often a recorded winner was met and did not run, and when; None when it never was."""
+        return self._ledger.rejections.meetings(Signature(op, params), kernel)
 
     def clear_rejections(self) -> int:
         """Empty the list of rejections, and not what is known of kernels that failed; return how many there were."""

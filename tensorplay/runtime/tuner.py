@@ -3,7 +3,7 @@
 import math
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -11,7 +11,9 @@ from tensorplay.backends.base import Backend, CandidateQuery, Plan
 from tensorplay.database.record import Entry
 from tensorplay.errors import KernelUnavailableError, MeasurementError
 from tensorplay.gemm import DEFAULT, GemmProblem, signature_of
+from tensorplay.gemm.problem import CPU
 from tensorplay.measure.budget import Budget, Deadline
+from tensorplay.measure.glance import glance, report_slow, why_out_of_reach
 from tensorplay.measure.numerics import Tolerance, problem_tolerance
 from tensorplay.measure.report import CandidateReport, SelectionReport, Verdict
 from tensorplay.measure.search import SEARCH_SHARE, Search
@@ -80,8 +82,9 @@ def measure(
     others are compared with, if there is any such kernel.
 
     `excluded` are kernel ids that take no part, since they failed when they ran, or took down a process. `memory` is
-    what earlier searches learnt, to which this one adds. Where the first choice cannot be timed, `Default` is the
-    winner with the time 0.
+    what earlier searches learnt, to which this one adds. Where the first choice of a host is so slow that the budget
+    holds too few pairs to confirm anybody, nobody else is run. Where it cannot be timed, `Default` is the winner with
+    the time 0.
 
     Raises
     ------
@@ -95,12 +98,17 @@ def measure(
     first = backend.deterministic_choice(problem) if rules.query.deterministic else backend.first_choice(problem)
     with backend.open_trial(problem, rotating_bytes=rules.rotating_bytes) as trial:
         begun = deadline.now()
+        # On a GPU all candidates together take less than a second to try, and are tried.
+        readings = glance(first, trial.timer, rules.budget, deadline) if problem.device == CPU else None
+        if readings is not None:
+            return _unmatched(backend, first, rules, readings, excluded=excluded, deadline=deadline)
         check = ResultCheck(trial, first, rules.tolerance or problem_tolerance(problem)) if rules.check else None
         search, gathering = None, deadline
         if rules.query.breadth == "search":
             gathering = deadline.within(rules.search_seconds or math.inf)
             search = _search(backend, first, rules, check, excluded=excluded, memory=memory, begun=begun)
-        field = _gathered(backend, first, rules, check, excluded=excluded, deadline=gathering)
+        why_not = check.why_not if check else _nothing_against
+        field = _gathered(backend, first, rules, why_not, excluded=excluded, deadline=gathering)
         try:
             selection = choose(
                 [first, *field.agreeing],
@@ -134,7 +142,7 @@ def _gathered(
     backend: Backend,
     first: Plan,
     rules: TuningRules,
-    check: ResultCheck | None,
+    why_not: Callable[[Plan], str | None],
     *,
     excluded: frozenset[str],
     deadline: Deadline,
@@ -144,7 +152,7 @@ def _gathered(
     for plan in backend.candidates(first.problem, rules.query):
         if plan.kernel in excluded or plan.kernel == first.kernel:
             continue
-        reason = check.why_not(plan) if check else None
+        reason = why_not(plan)
         if reason is None:
             field.agreeing.append(plan)
         else:
@@ -157,6 +165,27 @@ def _gathered(
             f"the sources {asked} offer no candidate here; those of this device are {', '.join(backend.sources)}"
         )
     return field
+
+
+def _nothing_against(_plan: Plan) -> None:
+    """Let a plan take part whose result nobody compares."""
+
+
+def _unmatched(
+    backend: Backend,
+    first: Plan,
+    rules: TuningRules,
+    readings: list[float],
+    *,
+    excluded: frozenset[str],
+    deadline: Deadline,
+) -> Measurement:
+    """Return the first choice, too slow for the budget to compare anybody with it, and whom that leaves out."""
+    reason = why_out_of_reach(readings, rules.budget)
+    left_out = _gathered(backend, first, rules, lambda _plan: reason, excluded=excluded, deadline=deadline).failed
+    report = report_slow(first.kernel, readings, others=len(left_out))
+    entry = Entry(*signature_of(first.problem), first.kernel, report.winner_ms or 0.0)
+    return Measurement(entry, first, report.with_candidates(left_out))
 
 
 def _search(

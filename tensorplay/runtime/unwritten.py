@@ -1,6 +1,7 @@
 """What the memory knows and a results file does not say yet: winners to be put there, lines to be taken out."""
 
 from collections.abc import Iterable
+from itertools import chain
 
 from tensorplay.database.record import Entry
 from tensorplay.database.store import ResultsStore
@@ -19,7 +20,8 @@ class Unwritten:
     def __init__(self) -> None:
         self._entries: dict[Signature, Entry] = {}
         self._stale: set[Signature] = set()
-        self._dropped: set[Signature] = set()
+        # Plain tuples, as in `Entries`: a person may drop all winners at once.
+        self._dropped: set[tuple[str, str]] = set()
 
     def __bool__(self) -> bool:
         return bool(self._entries or self._stale or self._dropped)
@@ -37,11 +39,11 @@ class Unwritten:
         """Let the line that a winner replaces not stay behind."""
         self._stale.add(signature)
 
-    def drop(self, signatures: Iterable[Signature]) -> None:
+    def drop(self, signatures: Iterable[tuple[str, str]]) -> None:
         """Let winners be written no more, and be taken out of the files."""
-        for signature in signatures:
-            self._entries.pop(signature, None)
-            self._dropped.add(signature)
+        for op, params in signatures:
+            self._entries.pop(Signature(op, params), None)
+            self._dropped.add((op, params))
 
     def discard(self, signature: Signature) -> None:
         """Let a winner be written no more: a file says another one, which counts."""
@@ -73,7 +75,7 @@ class Unwritten:
 
     def _rewrite(self, store: ResultsStore, entries: Iterable[Entry]) -> None:
         waiting, stale, dropped = tuple(self._entries.values()), tuple(self._stale), tuple(self._dropped)
-        store.rewrite([*entries, *waiting], drop=dropped)
+        store.rewrite(chain(entries, waiting), drop=dropped)
         self._note_written(waiting)
         self._stale.difference_update(stale)
         self._dropped.difference_update(dropped)

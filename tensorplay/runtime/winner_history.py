@@ -1,6 +1,5 @@
 """What the winner of a signature was before: noted in this process, or told by a file of explanations."""
 
-from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,9 @@ MOST_PASTS = 32
 
 MOST_SIGNATURES = 1 << 14
 """Signatures whose winners changed in this process, that are remembered."""
+
+
+_Raw = tuple[str | None, str, float, str]
 
 
 class PastWinner(NamedTuple):
@@ -61,27 +63,26 @@ class WinnerHistory:
         self._now = now
         self._lock = ForkSafeLock()
         self._since = now()
-        self._pasts: dict[Signature, deque[PastWinner]] = {}
+        # Plain tuples, which the garbage collector does not look at: a file may replace all winners at once.
+        self._pasts: dict[tuple[str, str], tuple[_Raw, ...]] = {}
 
     def note(self, entry: Entry, origin: str, before: Entry | None) -> None:
         """Note a new winner; what was `before`, and is in no history yet, was read from a file."""
-        past = PastWinner(self._now(), entry.kernel, entry.time_ms, origin)
+        past, key = (self._now(), entry.kernel, entry.time_ms, origin), (entry.op, entry.params)
         with self._lock:
-            pasts = self._pasts.get(entry.signature)
+            pasts = self._pasts.get(key)
             if pasts is None:
                 if len(self._pasts) >= MOST_SIGNATURES:
                     del self._pasts[next(iter(self._pasts))]
-                pasts = self._pasts[entry.signature] = deque(maxlen=MOST_PASTS)
-                if before is not None:
-                    pasts.append(self._read(before))
-            pasts.append(past)
+                pasts = () if before is None else (self._read(before)[:],)
+            self._pasts[key] = (*pasts, past)[-MOST_PASTS:]
 
     def of(self, signature: Signature, entry: Entry | None) -> list[PastWinner]:
         """Return the winners of a signature, oldest first; `entry` is the present one."""
         with self._lock:
             pasts = self._pasts.get(signature)
             if pasts is not None:
-                return list(pasts)
+                return [PastWinner._make(past) for past in pasts]
         return [] if entry is None else [self._read(entry)]
 
     def _read(self, entry: Entry) -> PastWinner:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tensorplay.backends.cublaslt.library import available
 from tensorplay.cli.main import main
 from tensorplay.cli.this_build import this_build
 from tensorplay.database.csv_text import format_results
@@ -73,6 +74,32 @@ def test_device_libraries_and_validators_are_shown() -> None:
         assert said in text
     for validator in this_build().validators:
         assert f"{validator.name}: {validator.value}" in text
+
+
+needs_no_gpu = pytest.mark.skipif(available() is None, reason="a GPU can be used here")
+
+
+@needs_no_gpu
+def test_it_says_why_no_gpu_is_used() -> None:
+    reason = available()
+    assert f"  gpu: not used: {reason}" in run().stdout.splitlines()
+    assert document()["machine"]["why_no_gpu"] == reason
+
+
+def test_libraries_of_arrays_on_a_gpu_are_listed_where_they_are_installed_and_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, version in (("torch", "2.99.0"), ("nvidia_cublas", "13.9.9.9"), ("cupy_cuda13x", "14.9.0")):
+        folder = tmp_path / "installed" / f"{name}-{version}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (tmp_path / "installed" / f"{name}.py").write_text("raise AssertionError('imported')\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "installed"))
+    lines = run().stdout.splitlines()
+    for said in ("  torch: 2.99.0", "  nvidia-cublas: 13.9.9.9", "  cupy-cuda13x: 14.9.0"):
+        assert said in lines
+    assert "  cupy-cuda11x:" not in "\n".join(lines)
+    assert document()["machine"]["on_a_gpu"]["torch"] == "2.99.0"
 
 
 def test_every_setting_is_shown_with_value_origin_and_variable() -> None:
@@ -162,11 +189,15 @@ def test_a_folder_in_the_place_of_a_file_and_a_pipe_are_wrong() -> None:
     assert f"{UNTUNED} cannot be read: it is not a regular file" in result.stdout
 
 
-def test_a_missing_folder_is_wrong_once_winners_would_go_there() -> None:
-    assert run(FILENAME="nowhere/my.csv").exit_code == 0
-    result = run(FILENAME="nowhere/my.csv", ENABLED="1")
+@pytest.mark.parametrize("enabled", ["0", "1"])
+def test_a_missing_folder_is_wrong_where_winners_would_go(enabled: str) -> None:
+    assert run(FILENAME="nowhere/my.csv", TUNING="0", ENABLED=enabled).exit_code == 0
+    result = run(FILENAME="nowhere/my.csv", ENABLED=enabled)
     assert result.exit_code == 1
     assert f"winners cannot be written to {Path.cwd() / 'nowhere/mycpu.csv'}" in result.stdout
+
+
+def test_a_missing_folder_of_the_log_is_wrong() -> None:
     result = run(VERBOSE="1", VERBOSE_FILENAME="nowhere/log.txt")
     assert result.exit_code == 1
     assert "diagnostics cannot be written" in result.stdout
@@ -180,7 +211,8 @@ def test_json_has_every_section_and_nothing_else_is_written() -> None:
     }
     assert found["ok"] is True
     assert found["device"] == {"name": "cpu", "backend": "host", "sources": list(this_build().backend.sources)}
-    assert {"python", "processor", "cores", "usable_cores", "numpy", "blas", "optional"} <= set(found["machine"])
+    facts = {"python", "processor", "cores", "usable_cores", "numpy", "blas", "optional", "on_a_gpu", "why_no_gpu"}
+    assert facts <= set(found["machine"])
     assert [setting["name"] for setting in found["settings"]] == [setting.name for setting in SETTINGS]
     assert {"value", "origin", "variable", "default", "help", "allowed"} <= set(found["settings"][0])
     assert found["files"][0] == {

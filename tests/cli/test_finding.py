@@ -114,6 +114,20 @@ def test_a_file_that_cannot_be_written_is_wrong_when_it_would_be_written(role: s
     assert of(files, on | {switch: 0 if switch == "verbose" else False}) == []
 
 
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [
+        (VALUES, 0),
+        (VALUES | {"filename": "/d/results.csv"}, 1),
+        (VALUES | {"filename": "/d/results.csv", "tuning": False}, 0),
+    ],
+)
+def test_a_named_file_that_cannot_be_written_is_wrong_before_the_feature_is_on(
+    values: dict[str, SettingValue], count: int
+) -> None:
+    assert len(of(having("results", replace(file("results"), writable=False)), values)) == count
+
+
 def test_the_target_is_what_must_be_writable() -> None:
     files = FILES._replace(results=replace(found("results"), writable=False), target="/d/sibling.csv")
     assert of(files) == []

@@ -34,7 +34,7 @@ def test_every_product_is_listed_with_its_arguments(docs: Docs, rows: Rows) -> N
 def test_every_public_name_of_the_package_is_on_the_page(docs: Docs) -> None:
     words = set(re.findall(r"\w+", docs("api.md")))
     assert set(tensorplay.__all__) <= words
-    assert set(tensorplay.__all__) - PRODUCTS == {"__version__", "cuda", "tunable"}
+    assert set(tensorplay.__all__) - PRODUCTS == {"__version__", "cuda", "service", "tunable"}
 
 
 def test_every_function_of_tunable_is_listed_once_with_its_arguments(docs: Docs, rows: Rows) -> None:

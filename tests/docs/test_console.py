@@ -93,7 +93,8 @@ def test_every_target_of_make_and_every_extra_of_pip_exists(pages: list[Path], b
                 assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name}: make {target}"
         for arguments, _, _ in _commands(page, blocks, "pip"):
             assert arguments[0] == "install"
-            extras = set(re.findall(r"\w+", arguments[-1]))
+            ours = [argument for argument in arguments[1:] if argument.startswith(".")]
+            extras = {extra for argument in ours for extra in re.findall(r"\w+", argument)}
             assert extras <= set(project["optional-dependencies"]), page.name
 
 

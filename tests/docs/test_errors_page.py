@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 from tensorplay import errors
 
@@ -40,3 +41,13 @@ def test_every_one_has_a_row(docs: Callable[[str], str], rows: Rows) -> None:
     text = docs("errors.md")
     listed = [row[0].strip("`") for head in ("Error", "Warning") for row in rows(text, head)]
     assert sorted(listed) == sorted(errors.__all__)
+
+
+def test_a_base_says_when_it_is_raised_itself_if_it_is(docs: Callable[[str], str], rows: Rows, root: Path) -> None:
+    """A class that some module raises or warns with, and that has subclasses, is not called a mere base."""
+    sources = [file.read_text(encoding="utf-8") for file in root.glob("tensorplay/**/*.py")]
+    text = docs("errors.md")
+    said = {row[0].strip("`"): " ".join(row[1:]) for head in ("Error", "Warning") for row in rows(text, head)}
+    for name in ("TensorPlayError", "TensorPlayWarning"):
+        is_raised = any(re.search(rf"raise {name}\(|warn\(.*\b{name}\)", source) for source in sources)
+        assert is_raised == ("Itself: " in said[name]), name

@@ -142,7 +142,8 @@ def test_a_budget_too_small_to_confirm_keeps_the_first_choice_and_says_so(budget
     selection = chosen(timer, budget=budget)
     assert (selection.winner, selection.verdict) == ("first", Verdict.INSUFFICIENT_BUDGET)
     assert dropped(selection)["kernel fast"] == (
-        "not confirmed: insufficient budget, fewer than 5 pairs with the first choice fit"
+        "not confirmed: insufficient budget, fewer than 5 pairs with the first choice fit into "
+        "MAX_TUNING_DURATION_MS or MAX_TUNING_SAMPLES"
     )
 
 

@@ -134,13 +134,14 @@ class TestProducts:
     @pytest.mark.parametrize("dtype", [np.complex64, np.complex128, np.int64, bool, object])
     def test_numbers_that_have_none_are_refused_by_name(self, activation: str, dtype: Any) -> None:
         a, b = np.ones((3, 3), dtype), np.ones(3, dtype)
-        name = np.dtype(dtype).name
         calls: Calls = (
             lambda: tensorplay.linear(a, a, activation=activation),
             lambda: tensorplay.addmm(b, a, a, activation=activation),
             lambda: tensorplay.addmm(b, a, a, beta=0, activation=activation),
         )
-        for call in calls:
+        # A factor, which is 1 unless given, is a whole number: it makes whole numbers of bools, as in NumPy.
+        scaled = (1 * np.ones(1, dtype)).dtype.name
+        for call, name in zip(calls, (np.dtype(dtype).name, scaled, scaled), strict=True):
             with pytest.raises(OperandError, match=f"activation {activation} of a result of {name}"):
                 call()
 

@@ -144,3 +144,40 @@ def test_a_factor_of_any_type_promotes_as_in_numpy(factor: Any) -> None:
     found = tensorplay.addmm(c, a, b, alpha=factor)
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [int, float, np.float64, np.float16, np.int64, np.longdouble, complex, np.array])
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_the_type_of_a_sum_follows_the_type_of_a_factor_and_not_its_value(name: str, kind: Any) -> None:
+    c, a, b = random(4, 6, seed=3), random(4, 5), random(5, 6)
+    expected = (kind(3) * (a @ b) + c).dtype
+    assert {tensorplay.addmm(c, a, b, **{name: kind(value)}).dtype for value in (0, 1, 2)} == {expected}
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, int])
+@pytest.mark.parametrize("value", [0, 1, 2])
+def test_whole_numbers_are_scaled_as_numpy_scales_them(dtype: Any, value: int) -> None:
+    c, a, b = np.ones(6, dtype), np.ones((4, 5), dtype), np.ones((5, 6), dtype)
+    for factor in (value, float(value)):
+        for found, expected in (
+            (tensorplay.addmm(c, a, b, alpha=factor), factor * (a @ b) + 1 * c),
+            (tensorplay.addmm(c, a, b, beta=factor), 1 * (a @ b) + factor * c),
+        ):
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_a_beta_of_zero_gives_the_type_of_the_sum_and_reads_nothing() -> None:
+    c = np.full((4, 6), np.nan)
+    found = tensorplay.addmm(c, random(4, 5), random(5, 6), beta=0)
+    assert found.dtype == np.float64
+    assert np.isfinite(found).all()
+
+
+def test_a_factor_of_one_leaves_infinite_complex_numbers_as_they_are() -> None:
+    a = np.full((1, 1), complex(np.inf, 0), np.complex64)
+    with np.errstate(invalid="ignore"):
+        found = tensorplay.addmm(np.zeros(1, np.complex64), a, np.ones((1, 1), np.complex64), alpha=np.complex128(1))
+        expected = (a @ np.ones((1, 1), np.complex64)).astype(np.complex128)
+    assert found.dtype == np.complex128
+    np.testing.assert_array_equal(found, expected)

@@ -1,11 +1,13 @@
 """What building and checking candidates takes counts as well: a product never takes more than its time by it."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from tensorplay.backends.base import CandidateQuery, Plan
 from tensorplay.gemm import GemmProblem
+from tensorplay.gemm.problem import CPU
 from tensorplay.measure import Budget, Deadline
 from tensorplay.measure.report import Verdict
 from tensorplay.runtime.tuner import TuningRules, measure
@@ -91,3 +93,28 @@ def test_a_search_without_a_limit_builds_everything(problem: GemmProblem) -> Non
     assert set(backend.built) == set(KERNELS[1:])
     assert found.report.search is not None
     assert found.report.search.is_complete
+
+
+@pytest.mark.parametrize("breadth", ["heuristic", "wide", "search"])
+def test_nobody_is_run_who_could_not_be_confirmed(problem: GemmProblem, breadth: str) -> None:
+    slow = dict.fromkeys(KERNELS[:4], 20.0) | {KERNELS[2]: 10.0}
+    backend = ScriptedBackend(slow, device=CPU)
+    found = measure(backend, replace(problem, device=CPU), rules_of(breadth))
+    assert (found.entry.kernel, found.entry.time_ms) == (KERNELS[0], 20.0)
+    assert found.report.verdict is Verdict.INSUFFICIENT_BUDGET
+    reasons = {each.kernel: each.dropped for each in found.report.candidates}
+    assert list(reasons) == KERNELS[:4]
+    assert reasons.pop(KERNELS[0]) is None
+    assert all(reason is not None and "MAX_TUNING_DURATION_MS=30" in reason for reason in reasons.values())
+
+
+def test_on_a_gpu_they_are_tried_all_the_same(problem: GemmProblem) -> None:
+    backend = ScriptedBackend(dict.fromkeys(KERNELS[:4], 20.0) | {KERNELS[2]: 10.0})
+    found = measure(backend, problem, rules_of())
+    assert all(each.screened_ms is not None for each in found.report.candidates)
+
+
+def test_a_larger_budget_measures_them(problem: GemmProblem) -> None:
+    backend = ScriptedBackend(dict.fromkeys(KERNELS[:4], 20.0) | {KERNELS[2]: 10.0})
+    found = measure(backend, problem, replace(rules_of(), budget=Budget(400)))
+    assert (found.entry.kernel, found.report.verdict) == (KERNELS[2], Verdict.WINNER)
