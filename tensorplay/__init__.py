@@ -11,13 +11,13 @@ from tensorplay.runtime.first_context import on_first_context
 from tensorplay.version import __version__
 
 if TYPE_CHECKING:
-    from tensorplay import cuda, tunable
+    from tensorplay import cuda, service, tunable
     from tensorplay.ops import addmm, bmm, linear, matmul, mm
 
-__all__ = ["__version__", "addmm", "bmm", "cuda", "linear", "matmul", "mm", "tunable"]
+__all__ = ["__version__", "addmm", "bmm", "cuda", "linear", "matmul", "mm", "service", "tunable"]
 
 _PRODUCTS = frozenset({"addmm", "bmm", "linear", "matmul", "mm"})
-_SUBMODULES = frozenset({"cuda", "errors", "gemm", "testing", "tunable"})
+_SUBMODULES = frozenset({"cuda", "errors", "gemm", "service", "testing", "tunable"})
 
 
 def __getattr__(name: str) -> object:

@@ -6,13 +6,14 @@ from typing import Any, BinaryIO
 import click
 
 from tensorplay.cli.ctl_service import echo_json, print_rows, service_of, started_job
-from tensorplay.cli.render import MISSING, duration, printable
+from tensorplay.cli.render import MISSING, count, duration, printable
 from tensorplay.cli.table import Column
 
 __all__ = ["VERBS"]
 
 _KINDS = ("results.csv", "results.jsonl", "results", "rejections.csv", "untuned.csv", "untuned")
-_REJECTIONS = (Column("id"), Column("what"), Column("reason"), Column("healed"))
+_REJECTIONS = (Column("id"), Column("what"), Column("reason"), Column("met", is_number=True), Column("healed"))
+_DEVICES = (Column("device"), *(Column(name, is_number=True) for name in ("results", "untuned", "rejections")))
 _FILES = (Column("name"), Column("holds"), Column("device"), Column("size", is_number=True), Column("matches"))
 _HISTORY = (Column("since"), Column("kernel"), Column("time", is_number=True), Column("origin"))
 _COUNTS = (Column("what"), Column("count", is_number=True))
@@ -94,7 +95,10 @@ def rejections(ctx: click.Context, *, retune: str | None, clear: bool) -> None:
     if as_json:
         echo_json([each.model_dump() for each in found])
         return
-    rows = [[each.id, each.params or each.file or MISSING, each.reason, each.healed or MISSING] for each in found]
+    rows = [
+        [each.id, each.params or each.file or MISSING, each.reason, str(each.count), each.healed or MISSING]
+        for each in found
+    ]
     print_rows(_REJECTIONS, rows, "rejection")
 
 
@@ -114,6 +118,46 @@ def files(ctx: click.Context) -> None:
         for each, size in zip(found, sizes, strict=True)
     ]
     print_rows(_FILES, rows, "file")
+
+
+@click.command()
+@click.pass_context
+def devices(ctx: click.Context) -> None:
+    """Show the devices that were met, with what a results file of each must match."""
+    with service_of(ctx) as (client, as_json):
+        found = client.devices()
+    if as_json:
+        echo_json([each.model_dump() for each in found])
+        return
+    rows = [[each.device, *map(str, (each.results, each.untuned, each.rejections))] for each in found]
+    print_rows(_DEVICES, rows, "device")
+    pairs = [[each.device, *pair] for each in found for pair in each.validators.items()]
+    print_rows((Column("device"), Column("validator"), Column("value")), pairs, None)
+
+
+@click.command()
+@click.pass_context
+def runtime(ctx: click.Context) -> None:
+    """Show versions, what is ready to run, and what is spent of the time to measure in."""
+    with service_of(ctx) as (client, as_json):
+        found = client.runtime()
+    if as_json:
+        echo_json(found.model_dump())
+        return
+    packages = [f"{name} {version}" for name, version in found.packages.items()]
+    click.echo(printable(", ".join([f"TensorPlay {found.version}", f"Python {found.python}", *packages])))
+    click.echo(f"{count(found.plans, 'plan')} ready, {found.spent_tuning_seconds:g} s spent on measuring")
+    for name in found.variables:
+        click.echo(printable(name))
+
+
+@click.command()
+@click.pass_context
+def reresolve(ctx: click.Context) -> None:
+    """Let every product be decided anew at its next call, by what is recorded and set then."""
+    with service_of(ctx) as (client, as_json):
+        plans = client.reresolve()
+    echo_json({"plans": plans}) if as_json else click.echo(f"{count(plans, 'plan')} let go of")
 
 
 @click.command()
@@ -162,5 +206,5 @@ def _show_counts(report: Any, names: tuple[str, ...], *, as_json: bool) -> None:
         print_rows(_COUNTS, [[name, str(getattr(report, name))] for name in names], None)
 
 
-VERBS = (pin, unpin, restore, forget, history, rejections, files, load, save, export)
+VERBS = (pin, unpin, restore, forget, history, rejections, devices, runtime, reresolve, files, load, save, export)
 """What is added to `ctl`."""

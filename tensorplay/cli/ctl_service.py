@@ -22,6 +22,23 @@ __all__ = ["JOBS", "echo_json", "job_row", "print_rows", "service_of", "started_
 JOBS = (Column("id"), Column("state"), Column("done", is_number=True), Column("failed", is_number=True))
 """The columns of jobs."""
 
+_WORDS = (
+    ("GET /files lists them", "`tensorplay ctl files` lists them"),
+    ("GET /settings lists them", "`tensorplay ctl set --help` says more"),
+    (
+        "POST /jobs tunes what an untuned file names",
+        "`tensorplay ctl tune --file NAME` tunes what an untuned file names",
+    ),
+    ("send If-Match with its etag to write over it", "give --over to write over it"),
+    ("send If-None-Match: * to make it", "leave out --over to make it"),
+    ("unpin it first", "`tensorplay ctl unpin ID` lets it be changed"),
+    (
+        "unpin them first",
+        "unpin them first with `tensorplay ctl unpin ID` (`tensorplay ctl results --pinned` lists them)",
+    ),
+    (", as `Authorization: Bearer`", ", by --token or in TENSORPLAY_TOKEN"),
+)
+
 
 @contextmanager
 def service_of(ctx: click.Context) -> "Iterator[tuple[Client, bool]]":
@@ -30,7 +47,16 @@ def service_of(ctx: click.Context) -> "Iterator[tuple[Client, bool]]":
     try:
         yield ctx.obj
     except client.ServiceError as error:
-        raise click.ClickException(printable(str(error))) from None
+        if ctx.obj[1] and error.document:
+            echo_json(error.document)
+        raise click.ClickException(printable(_in_words_of_ctl(str(error)))) from None
+
+
+def _in_words_of_ctl(text: str) -> str:
+    """Return a refusal with what to do in words of this command, instead of those of HTTP."""
+    for theirs, ours in _WORDS:
+        text = text.replace(theirs, ours)
+    return text
 
 
 def started_job(

@@ -34,7 +34,13 @@ _LOOK_AGAIN_S = 0.5
     help="What reading needs where others reach the address; better in TENSORPLAY_TOKEN, since others can read a "
     "command line.",
 )
-@click.option("--name", "names", multiple=True, metavar="HOST", help="A name that it is reached by too, as of a proxy.")
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    help="A name that it is reached by too, as of a proxy; those of TENSORPLAY_HOSTS unless given.",
+)
 @click.option("--discover", is_flag=True, help="Serve nothing; list what serves on this host under this user.")
 @click.option("--json", "as_json", is_flag=True, help="With --discover: write the list as JSON.")
 def serve(
@@ -64,11 +70,11 @@ def serve(
     context = recorded.RecordedContext(files or sorted(str(path) for path in Path().glob("tunableop_*.csv")))
     from tensorplay.errors import SettingError  # noqa: PLC0415 - `--help` need not wait for it
 
+    host_names = imported_web("tensorplay.service.host_names")
     with _until_ended() as ended:
         try:
-            service = server.start(
-                host, port, token=token or None, read_only=True, context=context, hosts=frozenset(names)
-            )
+            hosts = frozenset(names) or host_names.hosts_of(os.environ)
+            service = server.start(host, port, token=token or None, read_only=True, context=context, hosts=hosts)
         except SettingError as error:
             raise click.UsageError(printable(str(error))) from None
         except OSError as error:
@@ -76,6 +82,8 @@ def serve(
             raise click.ClickException(printable(f"{host} port {port}: {reason}; try another --port")) from None
         with service:
             click.echo(service.url)
+            if service.needs_token_to_read:
+                click.echo(f"this link lets one browser in: {service.login_url}")
             while service.is_running and not ended.wait(_LOOK_AGAIN_S):
                 context.refresh()
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from tensorplay.service.autostart import HOW_TO_INSTALL
+
 __all__ = ["imported_web"]
 
 
@@ -13,6 +15,7 @@ def imported_web(name: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "tensorplay":
+        package = (error.name or "tensorplay").partition(".")[0]
+        if package == "tensorplay":
             raise
-        raise click.ClickException(f"{error.name} is not installed; run: pip install 'tensorplay[web]'") from None
+        raise click.ClickException(f"{package} is not installed; {HOW_TO_INSTALL}") from None

@@ -17,10 +17,13 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from heapq import merge
 from io import BytesIO
+from itertools import islice
 from sys import intern
 from typing import NamedTuple
 
+from tensorplay.database.entries import Entries, Raw
 from tensorplay.database.record import Entry, Validator, check_entry, check_signature, check_validator
 from tensorplay.errors import RecordError
 from tensorplay.gemm import Signature
@@ -32,9 +35,13 @@ __all__ = [
     "BadLine",
     "ParsedResults",
     "ParsedUntuned",
+    "each_line",
+    "each_untuned_line",
+    "each_validator",
     "format_entry",
     "format_results",
     "format_untuned_line",
+    "formatted_results",
     "parse_results",
     "parse_untuned",
 ]
@@ -49,6 +56,7 @@ _VALIDATOR = VALIDATOR_START.decode()
 # No sign, no blank, no name of infinity, and bounded: what `float` alone would accept is far more.
 _TIME = re.compile(r"[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
 _LONGEST_REASON = 300
+_SLICE = 1024
 
 
 class BadLine(NamedTuple):
@@ -84,7 +92,7 @@ class ParsedResults(NamedTuple):
     """
 
     validators: tuple[Validator, ...]
-    entries: list[Entry]
+    entries: Entries
     comments: tuple[str, ...]
     bad_lines: tuple[BadLine, ...]
 
@@ -158,23 +166,46 @@ def _parse_validator(line: str) -> Validator:
 def parse_results(text: str | bytes) -> ParsedResults:
     """Return what a results file says; no content raises, and text and its UTF-8 bytes give the same."""
     validators: dict[Validator, None] = {}
-    entries: list[Entry] = []
+    entries = Entries()
     comments: list[str] = []
     bad_lines: list[BadLine] = []
+    for each in each_line(text):
+        if isinstance(each, Entry):
+            entries.append(each)
+        elif isinstance(each, Validator):
+            validators[each] = None
+        elif isinstance(each, BadLine):
+            bad_lines.append(each)
+        else:
+            comments.append(each)
+    return ParsedResults(tuple(validators), entries, tuple(comments), tuple(bad_lines))
+
+
+def each_line(text: str | bytes) -> Iterator[Entry | Validator | BadLine | str]:
+    """Yield what each line of a results file says, a comment as text, and nothing for a blank line; none raises."""
     for number, raw in enumerate(_lines(text), 1):
         try:
             line = _decoded(raw)
             if line.startswith(OP_PREFIX):
-                entries.append(_parse_entry(line, is_ended=raw.endswith(b"\n")))
+                yield _parse_entry(line, is_ended=raw.endswith(b"\n"))
             elif line.startswith(_VALIDATOR):
-                validators[_parse_validator(line)] = None
+                yield _parse_validator(line)
             elif _is_comment(line):
-                comments.append(line)
+                yield line
             elif not _is_blank(line):
                 raise RecordError(f"starts neither with {OP_PREFIX!r} nor with {_VALIDATOR!r}")  # noqa: TRY301 - one exit
         except RecordError as error:
-            bad_lines.append(_bad_line(number, raw, error))
-    return ParsedResults(tuple(validators), entries, tuple(comments), tuple(bad_lines))
+            yield _bad_line(number, raw, error)
+
+
+def each_validator(data: bytes) -> Iterator[Validator]:
+    """Yield the validators of a results file alone, for whoever wants to know first whether it is this build's."""
+    for raw in _lines(data):
+        if raw.startswith(VALIDATOR_START):
+            try:
+                yield _parse_validator(_decoded(raw))
+            except RecordError:
+                continue
 
 
 def _format_time(milliseconds: float) -> str:
@@ -185,29 +216,57 @@ def _format_time(milliseconds: float) -> str:
 
 def format_entry(entry: Entry) -> str:
     """Return the line of a winner, ended; the time has six significant digits, a point and never an exponent."""
-    return f"{entry.op},{entry.params},{entry.kernel},{_format_time(entry.time_ms)}\n"
+    return _line(entry)
 
 
-def format_results(validators: Iterable[Validator], entries: Iterable[Entry], comments: Iterable[str] = ()) -> str:
+def _line(entry: Raw) -> str:
+    op, params, kernel, time_ms = entry
+    return f"{op},{params},{kernel},{_format_time(time_ms)}\n"
+
+
+def format_results(validators: Iterable[Validator], entries: Iterable[Raw], comments: Iterable[str] = ()) -> str:
     """Return a whole file: comments, validators as given, entries sorted by op and params."""
-    lines = [f"{comment}\n" for comment in comments]
-    lines += (f"{_VALIDATOR}{name},{value}\n" for name, value in validators)
-    lines += map(format_entry, sorted(entries))
-    return "".join(lines)
+    return "".join(formatted_results(validators, entries, comments))
+
+
+def formatted_results(
+    validators: Iterable[Validator], entries: Iterable[Raw], comments: Iterable[str] = ()
+) -> Iterator[str]:
+    """Yield the lines of a whole file, as `format_results` returns it."""
+    yield from (f"{comment}\n" for comment in comments)
+    yield from (f"{_VALIDATOR}{name},{value}\n" for name, value in validators)
+    yield from map(_line, _sorted(entries))
+
+
+def _sorted(entries: Iterable[Raw]) -> Iterator[Raw]:
+    # One sort of fifty thousand would let no other thread run for a tenth of a second. Plain tuples, as in `Entries`.
+    iterator, runs = (entry[:] for entry in entries), []
+    while run := sorted(islice(iterator, _SLICE)):
+        runs.append(run)
+    return merge(*runs)
 
 
 def parse_untuned(text: str | bytes) -> ParsedUntuned:
     """Return what an untuned file says; no content raises."""
     signatures: dict[Signature, None] = {}
     bad_lines: list[BadLine] = []
+    for each in each_untuned_line(text):
+        if isinstance(each, BadLine):
+            bad_lines.append(each)
+        else:
+            signatures[each] = None
+    return ParsedUntuned(tuple(signatures), tuple(bad_lines))
+
+
+def each_untuned_line(text: str | bytes) -> Iterator[Signature | BadLine]:
+    """Yield what each line of an untuned file says, and nothing for comments and blank lines; none raises."""
     for number, raw in enumerate(_lines(text), 1):
         try:
             line = _decoded(raw)
             if not (_is_blank(line) or _is_comment(line)):
-                signatures[_parse_untuned_line(line, is_ended=raw.endswith(b"\n"))] = None
+                yield _parse_untuned_line(line, is_ended=raw.endswith(b"\n"))
         except RecordError as error:
-            bad_lines.append(_bad_line(number, raw, error))
-    return ParsedUntuned(tuple(signatures), tuple(bad_lines))
+            yield _bad_line(number, raw, error)
 
 
 def _parse_untuned_line(line: str, *, is_ended: bool) -> Signature:

@@ -33,6 +33,8 @@ LONGEST_LINE = 1 << 18
 _LONGEST_TEXT = 160
 _MOST_FACTS = 16
 _LARGEST = 1e15
+_TIMES = ("median_ms", "quartile_low_ms", "quartile_high_ms", "screened_ms")
+_CONFIRMED = ("pairs", "first_choice_ms", "winner_ms", "gain", "gain_low", "gain_high")
 
 Fact = str | int | float | None
 Facts = Mapping[str, Fact]
@@ -59,11 +61,12 @@ class Explanation:
     winner_ms, first_choice_ms : float or None
         None where nothing was timed.
     candidates : tuple of mapping
-        Facts about each, `kernel` always among them; the first choice first.
+        Facts about each, the first choice first: all that a `CandidateReport` has, None where it is not known, and
+        further ones.
     left_out : int
         How many more candidates there were.
     confirmation : mapping or None
-        Facts about the final comparison of winner and first choice.
+        Facts about the final comparison of winner and first choice, all that a `Confirmation` has among them.
     search : mapping or None
         Facts about how far a search for more candidates went.
     clocks : mapping or None
@@ -155,9 +158,11 @@ def _explanation(found: Mapping[str, Any]) -> Explanation:
         winner=_text(found, "winner"),
         winner_ms=_number(found, "winner_ms"),
         first_choice_ms=_number(found, "first_choice_ms"),
-        candidates=tuple(_checked(candidate, "a candidate", ("kernel",)) for candidate in candidates),
+        candidates=tuple(_candidate(_checked(candidate, "a candidate", ("kernel",))) for candidate in candidates),
         left_out=int(_number(found, "left_out") or 0),
-        confirmation=_optional(found, "confirmation", lambda value: _checked(value, "the confirmation", ())),
+        confirmation=_optional(
+            found, "confirmation", lambda value: _confirmation(_checked(value, "the confirmation", ()))
+        ),
         search=_optional(found, "search", lambda value: _checked(value, "the search", ())),
         clocks=_optional(found, "clocks", _clocks),
     )
@@ -188,7 +193,7 @@ def _facts(values: object) -> dict[str, Fact]:
     """Return an object's values as facts, whatever they are."""
     if not isinstance(values, Mapping):
         raise RecordError(f"a {type(values).__name__} in a report; allowed: named facts")
-    return {str(name)[:_LONGEST_TEXT]: _fact(value) for name, value in list(values.items())[:_MOST_FACTS]}
+    return {_encodable(str(name)[:_LONGEST_TEXT]): _fact(value) for name, value in list(values.items())[:_MOST_FACTS]}
 
 
 def _fact(value: object) -> Fact:
@@ -197,8 +202,13 @@ def _fact(value: object) -> Fact:
     if isinstance(value, int | float):
         # What a number that is none would mean is "not known".
         return value if _is_usual(value) else None
-    text = str(value)
+    text = _encodable(str(value))
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
+
+
+def _encodable(text: str) -> str:
+    """Return a text that has UTF-8: JSON can hold halves of a pair of surrogates, which no page can."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _is_usual(value: float) -> bool:
@@ -220,7 +230,7 @@ def _text(found: Mapping[str, Any], name: str) -> str:
     value = found.get(name)
     if not isinstance(value, str) or not value or len(value) > 4 * _LONGEST_TEXT:
         raise RecordError(f"{name} is no short text")
-    return str(value)
+    return _encodable(value)
 
 
 def _number(found: Mapping[str, Any], name: str) -> float | None:
@@ -241,7 +251,41 @@ def _checked(values: object, what: str, needed: tuple[str, ...]) -> dict[str, Fa
             raise RecordError(f"{name[:_LONGEST_TEXT]!r} of {what} is no text, finite number or null")
     if not all(isinstance(values[name], str) for name in needed):
         raise RecordError(f"{what} has no {needed[0]}")
-    return values
+    return {_encodable(name): _encodable(value) if isinstance(value, str) else value for name, value in values.items()}
+
+
+def _candidate(facts: Facts) -> dict[str, Fact]:
+    """Return what is known of a candidate, with all that is shown of one; what does not fit is unknown."""
+    samples, dropped = facts.get("samples"), facts.get("dropped")
+    shown: dict[str, Fact] = {
+        "kernel": facts["kernel"],
+        "samples": samples if type(samples) is int and samples >= 0 else 0,
+        **{name: value if _is_time(value := facts.get(name)) else None for name in _TIMES},
+        "dropped": dropped if isinstance(dropped, str) else None,
+    }
+    return _limited(shown, facts)
+
+
+def _confirmation(facts: Facts) -> dict[str, Fact] | None:
+    """Return what is known of the confirmation; None when it lacks a number that is shown of one."""
+    margin = facts.get("margin", 0.0)
+    shown: dict[str, Fact] = {name: facts.get(name) for name in _CONFIRMED} | {"margin": margin}
+    is_whole = type(shown["pairs"]) is int and shown["pairs"] >= 0 and all(map(_is_number, shown.values()))
+    return _limited(shown, facts) if is_whole else None
+
+
+def _limited(shown: dict[str, Fact], facts: Facts) -> dict[str, Fact]:
+    """Return facts with further ones, of a later version, as far as there is room for them."""
+    further = [(name, value) for name, value in facts.items() if name not in shown]
+    return shown | dict(further[: _MOST_FACTS - len(shown)])
+
+
+def _is_number(value: Fact) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_time(value: Fact) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
 def _clocks(values: object) -> dict[str, int]:

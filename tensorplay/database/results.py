@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from tensorplay.database.entries import Entries, Raw
 from tensorplay.database.record import Entry
 from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
@@ -18,8 +19,8 @@ class Results:
     """
 
     def __init__(self) -> None:
-        # By op, then params: 100,000 winners need no key object each.
-        self._by_op: dict[str, dict[str, Entry]] = {}
+        # By op, then params: 100,000 winners need no key object each. Plain tuples, as in `Entries`.
+        self._by_op: dict[str, dict[str, Raw]] = {}
         self._lock = ForkSafeLock()
         self._revision = 0
 
@@ -32,27 +33,28 @@ class Results:
         """Return the winner of a signature, or None."""
         op, params = signature
         by_params = self._by_op.get(op)
-        return None if by_params is None else by_params.get(params)
+        found = None if by_params is None else by_params.get(params)
+        return None if found is None else Entry._make(found)
 
     def put(self, entry: Entry) -> None:
         """Make `entry` the winner of its signature."""
         self.merge((entry,), overwrite=True)
 
-    def merge(self, entries: Iterable[Entry], *, overwrite: bool) -> int:
+    def merge(self, entries: Iterable[Raw], *, overwrite: bool) -> int:
         """Take entries in, and return how many signatures that changed.
 
         Of several entries of one signature the last counts. One that is in memory already stays, unless
         `overwrite` is set.
         """
-        newest: dict[str, dict[str, Entry]] = {}
-        for entry in entries:
-            newest.setdefault(entry.op, {})[entry.params] = entry
+        newest: dict[str, dict[str, Raw]] = {}
+        for op, params, kernel, time_ms in entries:
+            newest.setdefault(op, {})[params] = op, params, kernel, time_ms
         with self._lock:
             changed = sum(self._merge_op(op, by_params, overwrite=overwrite) for op, by_params in newest.items())
             self._revision += bool(changed)
         return changed
 
-    def _merge_op(self, op: str, newest: dict[str, Entry], *, overwrite: bool) -> int:
+    def _merge_op(self, op: str, newest: dict[str, Raw], *, overwrite: bool) -> int:
         known = self._by_op.get(op)
         if known is None:
             self._by_op[op] = newest
@@ -74,16 +76,16 @@ class Results:
 
     def entries(self) -> list[Entry]:
         """Return every winner, sorted by op and params, as they are at one moment."""
+        return sorted(self)
+
+    def unsorted(self) -> Entries:
+        """Return every winner in no particular order, as they are at one moment."""
         with self._lock:
-            return sorted(self._unsorted())
+            return Entries(chain.from_iterable(by_params.values() for by_params in self._by_op.values()))
 
     def __iter__(self) -> Iterator[Entry]:
         """Return every winner in no particular order, as they are at one moment."""
-        with self._lock:
-            return iter(list(self._unsorted()))
-
-    def _unsorted(self) -> Iterable[Entry]:
-        return chain.from_iterable(by_params.values() for by_params in self._by_op.values())
+        return iter(self.unsorted())
 
     def __len__(self) -> int:
         return sum(map(len, tuple(self._by_op.values())))

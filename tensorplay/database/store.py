@@ -20,6 +20,7 @@ from tensorplay.database.csv_text import (
     format_results,
     parse_results,
 )
+from tensorplay.database.entries import Entries, Raw
 from tensorplay.database.filename import sibling_name
 from tensorplay.database.line_file import (
     LOCK_WAIT_S,
@@ -34,7 +35,6 @@ from tensorplay.database.line_file import (
 from tensorplay.database.record import Entry, Validator, check_entry, check_validators
 from tensorplay.database.results import Results
 from tensorplay.database.validators import ValidatorMismatch, compare, digest
-from tensorplay.gemm import Signature
 
 __all__ = ["LoadReport", "ResultsStore"]
 
@@ -65,7 +65,7 @@ class LoadReport(NamedTuple):
     """
 
     path: str
-    entries: list[Entry]
+    entries: Entries
     bad_lines: tuple[BadLine, ...]
     mismatches: tuple[ValidatorMismatch, ...]
     refused: bool
@@ -143,7 +143,7 @@ class ResultsStore:
             )
         return LoadReport(
             path=self._main,
-            entries=list(newest),
+            entries=newest.unsorted(),
             bad_lines=tuple(bad_lines),
             mismatches=main.mismatches,
             refused=bool(main.mismatches),
@@ -165,7 +165,7 @@ class ResultsStore:
         line = format_entry(check_entry(entry)).encode()
         self._write(lambda file: self._append(file, line))
 
-    def rewrite(self, entries: Iterable[Entry], *, drop: Collection[Signature] = ()) -> None:
+    def rewrite(self, entries: Iterable[Entry], *, drop: Collection[tuple[str, str]] = ()) -> None:
         """Replace the file by a sorted one with these entries, and those that others put there meanwhile.
 
         Lines that could not be read are moved to the rejected lines; comments stay, at the top.
@@ -184,7 +184,7 @@ class ResultsStore:
         RecordError
             When no file could hold one of the entries.
         """
-        given = [check_entry(entry) for entry in entries]
+        given = Entries(map(check_entry, entries))
         dropped = frozenset(drop)
         self._write(lambda file: self._replace(file, given, dropped))
         other = self._main if self._uses_sibling else self._sibling
@@ -218,9 +218,9 @@ class ResultsStore:
     def _differences(self, parsed: ParsedResults) -> tuple[ValidatorMismatch, ...]:
         return () if parsed.is_blank else compare(self._validators, parsed.validators)
 
-    def _holds(self, path: str, signatures: frozenset[Signature]) -> bool:
+    def _holds(self, path: str, signatures: frozenset[tuple[str, str]]) -> bool:
         parsed = self._look(path).parsed
-        return parsed is not None and any(entry.signature in signatures for entry in parsed.entries)
+        return parsed is not None and any(entry[:2] in signatures for entry in parsed.entries)
 
     def _write(self, action: Callable[[LineFile], bool]) -> None:
         """Let the action write the configured file, or the sibling when that one is not ours to write."""
@@ -252,14 +252,14 @@ class ResultsStore:
         self._remember(file.path, file.status(), file.read(0, _HEAD))
         return True
 
-    def _replace(self, file: LineFile, given: Iterable[Entry], dropped: frozenset[Signature]) -> bool:
+    def _replace(self, file: LineFile, given: Iterable[Entry], dropped: frozenset[tuple[str, str]]) -> bool:
         data = file.read()
         parsed = self._parse(data)
         if self._differences(parsed):
             return False
-        newest = {entry.signature: entry for entry in parsed.entries}
-        kept = {signature: entry for signature, entry in newest.items() if signature not in dropped}
-        kept.update((entry.signature, entry) for entry in given)
+        # Plain tuples, as in `Entries`.
+        kept: dict[tuple[str, str], Raw] = {entry[:2]: entry[:] for entry in parsed.entries if entry[:2] not in dropped}
+        kept.update((entry[:2], entry[:]) for entry in given)
         text = format_results(self._validators, kept.values(), parsed.comments).encode()
         if text != data:
             keep_rejected(file.path, (line.raw for line in parsed.bad_lines))

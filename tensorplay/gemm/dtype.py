@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tensorplay.errors import SignatureError
 
-__all__ = ["DTYPES", "DType", "dtype_of_name", "dtype_of_word"]
+__all__ = ["DTYPES", "DType", "dtype_called", "dtype_of_name", "dtype_of_word"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,26 @@ DTYPES: tuple[DType, ...] = (
 
 _BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 _BY_WORD = {dtype.word: dtype for dtype in DTYPES}
+# What torch calls some of them besides.
+_SHORT_NAMES = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
 
 
 def dtype_of_name(name: str) -> DType | None:
     """Return the type that array libraries call `name`, or None when products of it are not tuned."""
     return _BY_NAME.get(name)
+
+
+def dtype_called(text: str) -> DType | None:
+    """Return the type that a person means by its word, NumPy's name or torch's, in any case; None for no such."""
+    name = text.casefold().removeprefix("torch.")
+    name = _SHORT_NAMES.get(name, name)
+    return next((dtype for dtype in DTYPES if name in {dtype.name, dtype.word.casefold()}), None)
 
 
 def dtype_of_word(word: str) -> DType:

@@ -10,6 +10,7 @@ from tensorplay.runtime.process import get_tuning_context
 from tensorplay.service.cursor import CursorKey
 from tensorplay.service.document import correct_document
 from tensorplay.service.guard import Guard, GuardRules
+from tensorplay.service.host_names import checked_hosts
 from tensorplay.service.hub import Hub
 from tensorplay.service.idempotency import IdempotencyKeys
 from tensorplay.service.identity import instance_of
@@ -39,11 +40,14 @@ from tensorplay.service.routes import (
 from tensorplay.service.routes import settings as settings_routes
 from tensorplay.service.runtime_folder import folder_to_use
 from tensorplay.service.schemas import ProblemModel
+from tensorplay.service.sessions import Sessions
 from tensorplay.service.state import State
+from tensorplay.service.token_check import TokenCheck
+from tensorplay.service.token_text import checked_token
 from tensorplay.service.watched import WatchedContext
 from tensorplay.version import __version__
 
-__all__ = ["MOST_BODY_BYTES", "ServiceSettings", "create_app", "line_of"]
+__all__ = ["MOST_BODY_BYTES", "ServiceSettings", "close_streams", "create_app", "line_of"]
 
 MOST_BODY_BYTES = 1 << 20
 
@@ -68,19 +72,29 @@ class ServiceSettings:
     Attributes
     ----------
     token : str
-        What every changing request must show; made up unless given.
+        What every changing request must show, 8 to 1024 characters of ASCII; made up unless given. The end of a line
+        behind it is taken away.
     read_only : bool
         Whether every change is refused.
     token_for_reads : bool
         Whether reading needs the token too.
     hosts : frozenset of str
         Names that a request may be addressed to, besides addresses of the loopback interface; without ports.
+
+    Raises
+    ------
+    SettingError
+        When one of `hosts` is no name of a host, or the token cannot be one.
     """
 
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     read_only: bool = False
     token_for_reads: bool = False
     hosts: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "token", checked_token(self.token))
+        object.__setattr__(self, "hosts", checked_hosts(self.hosts))
 
 
 def create_app(context: WatchedContext | None = None, settings: ServiceSettings | None = None) -> FastAPI:
@@ -111,11 +125,15 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
         openapi_tags=_TAGS,
+        # They go to an absolute address, of what the request said of itself.
+        redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
         responses={"4XX": {"model": ProblemModel, "description": "A problem document."}},
     )
     app.state.tensorplay = state
-    app.state.tensorplay_login = login_code(wanted.token)
+    app.state.tensorplay_login = login_code()
+    app.state.tensorplay_sessions = sessions = Sessions()
+    app.state.tensorplay_tokens = tokens = TokenCheck(wanted.token)
     add_handlers(app, as_page=problem_page)
     measured = (results, result_changes, rejections, untuned, files)
     for module in (settings_routes, *measured, found, jobs, events, ranks, rank_changes):
@@ -123,15 +141,27 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
     app.include_router(health.router)
     app.include_router(pages_router)
     rules = GuardRules(
-        token=wanted.token,
+        tokens=tokens,
+        sessions=sessions,
         hosts=wanted.hosts,
         token_for_reads=wanted.token_for_reads,
         most_body_bytes=MOST_BODY_BYTES,
         cookie=f"tensorplay_{instance.id[:8]}",
+        as_page=problem_page,
     )
     app.add_middleware(Guard, rules=rules)
     correct_document(app)
     return app
+
+
+def close_streams(app: FastAPI) -> None:
+    """End the event streams of an application, with a goodbye, and refuse others from then on; from any thread.
+
+    For a server of yours that stops: it waits for open streams, and a browser closes none by itself. `start()` does it
+    by itself.
+    """
+    state: State = app.state.tensorplay
+    state.hub.close()
 
 
 def line_of(watched: WatchedContext) -> RankLine:

@@ -4,10 +4,11 @@ import os
 
 from tensorplay.errors import SettingError, SettingWarning
 from tensorplay.locks import imported
-from tensorplay.runtime.notice import warn
+from tensorplay.runtime.notice import logger, warn
 
-__all__ = ["serve_dashboard"]
+__all__ = ["HOW_TO_INSTALL", "TOKEN_VARIABLE", "serve_dashboard"]
 
+HOW_TO_INSTALL = "run: pip install '.[web]' in a clone of TensorPlay"
 TOKEN_VARIABLE = "TENSORPLAY_TOKEN"  # noqa: S105 - the name of a variable
 
 
@@ -17,22 +18,35 @@ def serve_dashboard(address: str) -> None:
     All ranks of a job inherit the variable that asks for it. The first of a host listens there, the others on their
     private sockets.
 
-    The token is that of the environment variable `TENSORPLAY_TOKEN`, made up unless given.
+    The token is that of the environment variable `TENSORPLAY_TOKEN`; unless given one is made up, and a link that lets
+    one browser in is logged; `TENSORPLAY_HOSTS` holds
+    the names that it is reached by, with commas between.
     """
     host, _, port = address.rpartition(":")
     try:
         server = imported("tensorplay.service.server")
     except ImportError as error:
-        _warn(address, f"{error}; pip install 'tensorplay[web]'")
+        _warn(address, f"{error}; {HOW_TO_INSTALL}")
         return
     # A process that a rank itself has started, say to load data, inherits its place: the rank keeps it.
     if imported("tensorplay.service.presence").is_held_by(os.getppid(), os.environ):
         return
     try:
-        server.start(host.strip("[]"), int(port), token=os.environ.get(TOKEN_VARIABLE) or None)
+        hosts = imported("tensorplay.service.host_names").hosts_of(os.environ)
+        token = os.environ.get(TOKEN_VARIABLE) or None
+        service = server.start(host.strip("[]"), int(port), token=token, hosts=hosts)
     except (OSError, RuntimeError, SettingError, ValueError) as error:
         # A port that another process has, say another rank of the same program; or a name that is none; or no thread.
         _warn(address, str(error))
+        return
+    # Nobody has been told the token that was made up. The link works once, and only on this machine.
+    if token is None and service.url.startswith("http:") and not service.needs_token_to_read:
+        # A warning, since without a configuration of logging nobody sees less.
+        logger.warning(
+            "the dashboard may be steered by one browser: %s (once; %s sets the token)",
+            service.login_url,
+            TOKEN_VARIABLE,
+        )
 
 
 def _warn(address: str, reason: str) -> None:

@@ -1,12 +1,13 @@
 """Where ranks disagree: one shape, and more than one kernel recorded for it."""
 
+import math
 from collections import defaultdict
 from typing import NamedTuple
 
 from tensorplay.service.identity import result_id, without_device
 from tensorplay.service.rank_schemas import Disagreement, RankWinner
 
-__all__ = ["Disagreements", "Winner"]
+__all__ = ["Disagreements", "Winner", "winner_of"]
 
 
 class Winner(NamedTuple):
@@ -16,6 +17,17 @@ class Winner(NamedTuple):
     params: str
     kernel: str
     time_ms: float
+
+
+def winner_of(op: object, params: object, kernel: object, time_ms: object) -> Winner:
+    """Return what a rank tells of a winner; `ValueError` or `TypeError` when it can be none."""
+    if not (isinstance(op, str) and isinstance(params, str) and isinstance(kernel, str)):
+        raise TypeError("a winner is told in texts")
+    # A lone surrogate has no UTF-8, and could neither be told on nor counted.
+    f"{op}{params}{kernel}".encode()
+    if isinstance(time_ms, bool) or not isinstance(time_ms, int | float) or not math.isfinite(time_ms) or time_ms < 0:
+        raise ValueError("its time is no number from 0 up")
+    return Winner(op, params, kernel, float(time_ms))
 
 
 class Disagreements:
@@ -40,11 +52,12 @@ class Disagreements:
 
 def _disagreement(op: str, params: str, winners: list[tuple[int, Winner]]) -> Disagreement:
     times = [winner.time_ms for _, winner in winners if winner.time_ms > 0]
+    spread = max(times) / min(times) if times else math.inf
     return Disagreement(
         shape_id=result_id(op, params),
         op=op,
         params=params,
-        spread=max(times) / min(times) if times else None,
+        spread=spread if math.isfinite(spread) else None,
         winners=[
             RankWinner(
                 local_rank=number,

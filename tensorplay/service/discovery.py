@@ -6,6 +6,7 @@ A record outlives a process that is killed; so whoever reads it asks the process
 import json
 import os
 import stat
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,6 +26,7 @@ _ENDING = ".json"
 _MOST_BYTES = 16384
 _MOST_RECORDS = 4096
 _ASK_S = 1.0
+_MOST_ANSWERED = 1 << 20
 _AT_ONCE = 16
 
 
@@ -161,7 +163,7 @@ def _asked(path: Path, record: Record) -> Found | None:
     answer = _answer(record, socket)
     if answer is None:
         return Found(record, socket, is_answering=False)
-    if answer and answer.get("id") in {record.id, None}:
+    if answer.get("id") == record.id:
         told = answer.get("devices")
         devices = [str(each) for each in told] if isinstance(told, list) else record.devices
         return Found(record.model_copy(update={"devices": devices}), socket, is_answering=True)
@@ -180,23 +182,33 @@ def _answer(record: Record, socket: Path | None) -> dict[str, Any] | None:
         return {}
     try:
         with httpx.Client(base_url=url, transport=transport, timeout=_ASK_S, trust_env=False) as client:
-            response = client.get("api/v1")
+            content = _content(client, record)
     except httpx.ConnectError:
         return {}
     except httpx.HTTPError:
         return None if _lives(record.pid) else {}
-    return _document(response, record.pid)
-
-
-def _document(response: httpx.Response, pid: int) -> dict[str, Any]:
-    if response.status_code in {401, 403} and response.headers.get("content-type", "").endswith("problem+json"):
-        # It wants its token, which is not ours to have: whether it lives is all there is to know.
-        return {"id": None} if _lives(pid) else {}
     try:
-        document = json.loads(response.content)
-    except ValueError:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _content(client: httpx.Client, record: Record) -> bytes:
+    """Return what is answered: nothing when it is more than a service says, `httpx.ReadTimeout` when it is too slow."""
+    end, content = time.monotonic() + _ASK_S, b""
+    with client.stream("GET", "api/v1") as response:
+        if response.status_code in {401, 403} and response.headers.get("content-type", "").endswith("problem+json"):
+            # It wants its token, which is not ours to have: whether it lives is all there is to know.
+            return json.dumps({"id": record.id}).encode() if _lives(record.pid) else b""
+        # As it comes: what is compressed may be any size.
+        for part in response.iter_raw():
+            content += part
+            if len(content) > _MOST_ANSWERED:
+                return b""
+            if time.monotonic() > end:
+                raise httpx.ReadTimeout("it goes on and on", request=response.request)
+    return content
 
 
 def _lives(pid: int) -> bool:

@@ -9,10 +9,22 @@ from typing import Any
 
 from fastapi.responses import StreamingResponse
 
+from tensorplay.database.csv_text import formatted_results
+from tensorplay.database.record import Validator
 from tensorplay.service.row import Row
-from tensorplay.service.slices import in_slices
+from tensorplay.service.slices import in_slices, paced
 
-__all__ = ["CSV", "JSON_LINES", "as_csv", "as_json_lines", "attachment", "csv_of", "safe_cell", "streamed"]
+__all__ = [
+    "CSV",
+    "JSON_LINES",
+    "as_csv",
+    "as_json_lines",
+    "as_results_file",
+    "attachment",
+    "csv_of",
+    "safe_cell",
+    "streamed",
+]
 
 CSV: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "The rows, as a file."}
@@ -66,6 +78,13 @@ def as_json_lines(rows: Iterable[Row]) -> Iterator[str]:
     """Yield one JSON object a line, in slices."""
     for part in in_slices(rows, _SLICE):
         yield "".join(json.dumps({name: getattr(row, name) for name in ("id", *_COLUMNS)}) + "\n" for row in part)
+
+
+def as_results_file(validators: Iterable[Validator], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield exactly what a results file has of the rows, in slices."""
+    lines = formatted_results(validators, paced((row.op, row.params, row.kernel, row.time_ms) for row in rows))
+    for part in in_slices(lines, _SLICE):
+        yield "".join(part)
 
 
 def streamed(parts: Iterable[str], media_type: str, headers: Mapping[str, str]) -> StreamingResponse:

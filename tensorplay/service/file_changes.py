@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tensorplay.database.csv_text import ParsedResults, parse_results
+from tensorplay.database.entries import Entries
 from tensorplay.database.record import Validator
 from tensorplay.database.validators import ValidatorMismatch, compare
 from tensorplay.errors import TensorPlayError
@@ -29,6 +30,7 @@ from tensorplay.service.watched import WatchedContext
 __all__ = ["Conditions", "loaded", "saved"]
 
 _MOST_BAD_LINES = 20
+_MOST_MISMATCHES = 100
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -77,7 +79,7 @@ def loaded(files: ResultFiles, context: WatchedContext, name: str, request: Load
         replaced=report.replaced,
         kept=report.kept,
         pinned=report.pinned,
-        rejected=len(report.bad_lines),
+        rejected=report.rejected,
         bad_lines=[BadLineModel(line=each.number, reason=each.reason) for each in report.bad_lines[:_MOST_BAD_LINES]],
         validators=dict(report.validators),
     )
@@ -100,14 +102,14 @@ def saved(
     conditions.check(status)
     ours = [Validator(*pair) for pair in context.validators_of(device)]
     with _unless_unwritable():
-        before = ParsedResults((), [], (), ()) if status is None else _parsed(folder, name)
+        before = ParsedResults((), Entries(), (), ()) if status is None else _parsed(folder, name)
         if not before.is_blank:
             _check_same(compare(ours, before.validators))
         with _claimed(path, is_new=status is None):
             context.save_results(device, path)
         after, size = _parsed(folder, name), Path(path).stat()
-    known, now = ({each.signature: each for each in parsed.entries} for parsed in (before, after))
-    own = {(each.op, each.params) for each in context.recorded() if each.device == device}
+    known, now = ({each[:2]: each[:] for each in parsed.entries} for parsed in (before, after))
+    own = {each[:2] for each in context.each_recorded() if each.device == device}
     return SaveReport(
         name=name,
         device=device,
@@ -135,15 +137,18 @@ def _device_for(
 
 
 def _check_same(mismatches: Sequence[ValidatorMismatch]) -> None:
+    # Those that this build has too say most, and are told first.
+    ours = [each for each in mismatches if each.expected is not None]
+    others = [each for each in mismatches if each.expected is None]
     found = [
         MismatchModel(
-            name=each.name, expected=each.expected, found=[text[:400] for text in each.found[:20]]
+            name=each.name[:400], expected=each.expected, found=[text[:400] for text in each.found[:20]]
         ).model_dump()
-        for each in mismatches
+        for each in [*ours, *others][:_MOST_MISMATCHES]
     ]
     if found:
         names = ", ".join(str(each["name"])[:80] for each in found[:10])
-        detail = f"the file was written by another build or device; `mismatches` says all that differs: {names}"
+        detail = f"the file was written by another build or device; `mismatches` says what differs: {names}"
         raise Problem(409, "validators-differ", detail, mismatches=found)
 
 

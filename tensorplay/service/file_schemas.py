@@ -1,12 +1,27 @@
 """What loading and saving files takes and gives, as the OpenAPI document describes it."""
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["BadLineModel", "LoadReport", "LoadRequest", "MismatchModel", "SaveReport", "SaveRequest"]
+__all__ = ["BadLineModel", "FileModel", "LoadReport", "LoadRequest", "MismatchModel", "SaveReport", "SaveRequest"]
 
 
 class _Given(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+class FileModel(BaseModel):
+    """A file, by its name alone."""
+
+    name: str = Field(examples=["tunableop_results0.csv"])
+    kind: Literal["results", "untuned", "explanations"] = "results"
+    device: str | None = Field(description="Whose winners go there, if anybody's.")
+    size: int | None = Field(description="In bytes; null for one that is not written yet.")
+    modified: str | None
+    etag: str | None = Field(default=None, description="What If-Match is given to write over it.")
+    validators: dict[str, str] = Field(default={}, description="What it says that it was written by.")
+    matches: bool | None = Field(default=None, description="Whether a device here has the same validators.")
 
 
 class LoadRequest(_Given):

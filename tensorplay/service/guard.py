@@ -4,32 +4,37 @@ Loopback is no boundary: any page that a browser shows can send requests to 127.
 a name was rebound to us), a page of another origin is refused, and whatever changes something needs the token.
 """
 
-import hmac
 import ipaddress
 import re
-import time
-from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from threading import Lock
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tensorplay.service.own_user import is_own_user
-from tensorplay.service.problems import Problem, problem_response
+from tensorplay.service.problems import Problem, failure, problem_response
+from tensorplay.service.sessions import Sessions
+from tensorplay.service.token_bucket import TokenBucket
+from tensorplay.service.token_check import TokenCheck, address_of
 
-__all__ = ["Guard", "GuardRules", "TokenBucket"]
+__all__ = ["FORM", "Guard", "GuardRules"]
+
+FORM = "application/x-www-form-urlencoded"
+"""What a browser sends that has no script."""
 
 # No user part, no path, nothing that two readers could read differently.
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?", re.ASCII)
+_WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPEN = ("/livez", "/readyz")
 _LONGEST_URL = 4096
 _LONGEST_HEADERS = 16384
-_WRITES_PER_S, _WRONG_TOKENS_PER_MIN = 10.0, 5.0
-_MOST_ADDRESSES = 1024
+_WRITES_PER_S = 10.0
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -38,34 +43,18 @@ _CSP = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRules:
-    """What the guard asks for; see `ServiceSettings`."""
+    """What the guard asks for; see `ServiceSettings`.
 
-    token: str
+    `as_page` makes an answer for people of a problem, None where a program asks.
+    """
+
+    tokens: TokenCheck
+    sessions: Sessions
     hosts: frozenset[str]
     token_for_reads: bool
     most_body_bytes: int
     cookie: str
-
-
-class TokenBucket:
-    """Limits how often an address may do something."""
-
-    def __init__(self, rate: float, most: float) -> None:
-        self._rate = rate
-        self._most = most
-        self._lock = Lock()
-        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, address: str) -> bool:
-        """Return whether one more is allowed now, and count it."""
-        now = time.monotonic()
-        with self._lock:
-            level, then = self._levels.pop(address, (self._most, now))
-            level = min(self._most, level + (now - then) * self._rate)
-            self._levels[address] = (level - 1.0 if level >= 1.0 else level, now)
-            if len(self._levels) > _MOST_ADDRESSES:
-                self._levels.popitem(last=False)
-            return level >= 1.0
+    as_page: Callable[[Request, Problem], Response | None]
 
 
 class Guard:
@@ -75,7 +64,6 @@ class Guard:
         self._app = app
         self._rules = rules
         self._writes = TokenBucket(_WRITES_PER_S, 2 * _WRITES_PER_S)
-        self._wrong = TokenBucket(_WRONG_TOKENS_PER_MIN / 60.0, _WRONG_TOKENS_PER_MIN)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it with a problem."""
@@ -87,8 +75,12 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
 
+        is_begun = False
+
         async def guarded_send(message: Message) -> None:
+            nonlocal is_begun
             if message["type"] == "http.response.start":
+                is_begun = True
                 _add_headers(MutableHeaders(scope=message))
             await send(message)
 
@@ -96,35 +88,50 @@ class Guard:
             self._check(scope)
             if scope["method"] not in _SAFE:
                 receive = await _whole_body(receive, self._rules.most_body_bytes)
+            await self._app(scope, receive, guarded_send)
         except Problem as problem:
-            await problem_response(problem)(scope, receive, guarded_send)
+            answer = problem
+        except Exception as error:
+            # Half an answer must not look like a whole one: the server ends the connection, and logs why.
+            if is_begun:
+                raise
+            answer = failure(scope["method"], scope["path"], error)
+        else:
             return
-        await self._app(scope, receive, guarded_send)
+        page = self._rules.as_page(Request(scope), answer)
+        await (problem_response(answer) if page is None else page)(scope, receive, guarded_send)
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        if len(scope["raw_path"] or b"") + len(scope["query_string"]) > _LONGEST_URL:
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _LONGEST_URL:
             raise Problem(414, "too-long", "the address is longer than 4 KiB")
         if sum(len(name) + len(value) for name, value in scope["headers"]) > _LONGEST_HEADERS:
             raise Problem(431, "too-large", "the headers are larger than 16 KiB")
         if path in _OPEN and scope["method"] in _SAFE:
             return
-        self._check_host(headers)
+        self._check_host(headers, scope)
         self._check_origin(headers, scope)
         is_change = scope["method"] not in _SAFE
         # How a browser comes by the cookie, and what the page that asks for the token is made of.
         is_entrance = path == "/login" or path.startswith("/static/")
-        needs_token = is_change or (self._rules.token_for_reads and not (is_entrance and scope["method"] == "GET"))
-        if needs_token and not is_own_user(scope):
-            self._check_token(headers, scope)
+        needs_token = is_change or (self._rules.token_for_reads and not (is_entrance and scope["method"] in _SAFE))
+        is_form = path == "/login" and scope["method"] == "POST" and _kind(headers) == FORM
+        # The form has the token in its body, which its route gives to the same check.
+        if needs_token and not is_form and not is_own_user(scope):
+            given = _token(headers)
+            if given is not None or not self._rules.sessions.is_open(_session(headers, self._rules.cookie)):
+                self._rules.tokens.check(given, scope)
         if is_change:
-            self._check_change(headers, scope)
+            self._check_change(headers, scope, FORM if is_form else None)
 
-    def _check_host(self, headers: Headers) -> None:
+    def _check_host(self, headers: Headers, scope: Scope) -> None:
         given = headers.getlist("host")
         name = _host_name(given[0]) if len(given) == 1 else None
-        if name is None or not (name in self._rules.hosts or name == "localhost" or _is_loopback(name)):
+        hosts = self._rules.hosts
+        is_ours = name is not None and (name in hosts or name == "localhost" or _is_loopback(name))
+        # Whoever listens on all addresses of this machine is known by the one that was asked: no name leads there.
+        if not (is_ours or (name is not None and hosts & _WILDCARDS and _is_address(name, scope.get("server")))):
             raise Problem(
                 403,
                 "unknown-host",
@@ -149,29 +156,15 @@ class Guard:
         if not netloc or netloc.lower() != headers.get("host", "").lower():
             raise Problem(403, "cross-site", "another page must not use this service")
 
-    def _check_token(self, headers: Headers, scope: Scope) -> None:
-        given = _token(headers, self._rules.cookie)
-        if given is not None and hmac.compare_digest(given.encode(), self._rules.token.encode()):
-            return
-        if given is not None and not self._wrong.take(_address(scope)):
-            raise Problem(429, "too-many-tokens", "too many wrong tokens", headers={"Retry-After": "60"})
-        raise Problem(
-            401,
-            "token-needed",
-            "send the token that was printed at the start, as `Authorization: Bearer` or X-TensorPlay-Token",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
-
-    def _check_change(self, headers: Headers, scope: Scope) -> None:
-        if not self._writes.take(_address(scope)):
+    def _check_change(self, headers: Headers, scope: Scope, also: str | None) -> None:
+        if not self._writes.take(address_of(scope)):
             raise Problem(429, "too-many-writes", "more than ten changes a second", headers={"Retry-After": "1"})
         length = headers.get("content-length", "0")
         is_number = length.isascii() and length.isdigit() and len(length) < 20
         if not is_number or int(length) > self._rules.most_body_bytes:
             raise Problem(413, "too-large", "the body is larger than 1 MiB")
         has_body = length != "0" or "transfer-encoding" in headers
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if has_body and kind not in {"application/json", "application/merge-patch+json"}:
+        if has_body and _kind(headers) not in {"application/json", "application/merge-patch+json", also}:
             raise Problem(415, "not-json", "bodies are application/json")
 
 
@@ -192,13 +185,17 @@ async def _whole_body(receive: Receive, most: int) -> Receive:
     return again
 
 
-def _token(headers: Headers, cookie: str) -> str | None:
+def _token(headers: Headers) -> str | None:
     own = headers.get("x-tensorplay-token")
     if own is not None:
         return own
     scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
+    return None
+
+
+def _session(headers: Headers, cookie: str) -> str | None:
     try:
         morsel = SimpleCookie(headers.get("cookie", "")).get(cookie)
     except CookieError:
@@ -206,9 +203,8 @@ def _token(headers: Headers, cookie: str) -> str | None:
     return morsel.value if morsel else None
 
 
-def _address(scope: Scope) -> str:
-    client = scope.get("client")
-    return client[0] if client else "local"
+def _kind(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _host_name(host: str) -> str | None:
@@ -216,9 +212,10 @@ def _host_name(host: str) -> str | None:
     if _HOST.fullmatch(host) is None:
         return None
     try:
-        return urlsplit(f"//{host}").hostname
+        name = urlsplit(f"//{host}").hostname
     except ValueError:
         return None
+    return name.removesuffix(".") if name else None
 
 
 def _is_loopback(name: str) -> bool:
@@ -228,10 +225,18 @@ def _is_loopback(name: str) -> bool:
         return False
 
 
+def _is_address(name: str, server: tuple[str, int | None] | None) -> bool:
+    """Return whether a name is the very address that a connection came in on."""
+    try:
+        return server is not None and ipaddress.ip_address(name) == ipaddress.ip_address(server[0].partition("%")[0])
+    except ValueError:
+        return False
+
+
 def _add_headers(headers: MutableHeaders) -> None:
     headers.setdefault("Content-Security-Policy", _CSP)
     headers["X-Content-Type-Options"] = "nosniff"
-    headers["Referrer-Policy"] = "no-referrer"
+    headers.setdefault("Referrer-Policy", "no-referrer")
     headers["Cross-Origin-Resource-Policy"] = "same-origin"
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
     headers.setdefault("Cache-Control", "no-store")

@@ -8,7 +8,8 @@ client that missed too much is told so by `resync`, and asks for everything anew
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -81,6 +82,7 @@ class Hub:
         self._ring: deque[_News] = deque(maxlen=_RING)
         self._number = 0
         self._is_closed = False
+        self._places = 0
         self.dropped = 0
         self._remove = runtime.subscribe(self._hear)
 
@@ -90,15 +92,31 @@ class Hub:
         with self._lock:
             return sum(len(group.clients) for group in self._groups.values())
 
-    def check_room(self) -> None:
-        """Raise a 429 `Problem` when there are too many streams, before one has begun to answer."""
-        if self.clients >= MOST_STREAMS:
-            raise Problem(
-                429,
-                "too-many-streams",
-                f"{MOST_STREAMS} streams are open, the most; close one, or poll with If-None-Match",
-                headers={"Retry-After": "10"},
-            )
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Keep a place for a stream, from before it begins to answer until it has ended.
+
+        Raises
+        ------
+        Problem
+            429 for one too many, 503 once they are closed.
+        """
+        if self.is_closed():
+            raise Problem(503, "stopping", "the service is about to stop", headers={"Retry-After": "10"})
+        with self._lock:
+            if self._places >= MOST_STREAMS:
+                raise Problem(
+                    429,
+                    "too-many-streams",
+                    f"{MOST_STREAMS} streams are open, the most; close one, or poll with If-None-Match",
+                    headers={"Retry-After": "10"},
+                )
+            self._places += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._places -= 1
 
     async def stream(self, last_id: str | None, kinds: frozenset[str] | None) -> AsyncIterator[bytes]:
         """Yield events for one client as a stream has them, a comment where nothing happened; until it is closed.

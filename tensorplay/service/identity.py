@@ -14,12 +14,12 @@ from typing import NamedTuple
 from tensorplay.service.placement import number_of
 from tensorplay.version import __version__
 
-__all__ = ["ID_PATTERN", "Instance", "instance_of", "result_id", "shape_id", "without_device"]
+__all__ = ["ID_PATTERN", "Instance", "device_of", "instance_of", "result_id", "shape_id", "without_device"]
 
 ID_PATTERN = r"^[0-9a-f]{16}$"
 """What an id looks like; everything else is unknown."""
 
-_DEVICE = re.compile(r"_dev[^_]+")
+_DEVICE = re.compile(r"_dev([^_]+)")
 
 
 class Instance(NamedTuple):
@@ -46,6 +46,12 @@ def result_id(op: str, params: str) -> str:
 def shape_id(op: str, params: str) -> str:
     """Return the id of a signature without its device, to compare devices and ranks by."""
     return result_id(op, without_device(params))
+
+
+def device_of(params: str) -> str:
+    """Return the device of a signature's params; `?` where they name none."""
+    match = _DEVICE.search(params)
+    return match[1] if match else "?"
 
 
 def without_device(params: str) -> str:

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ class Job:
     """
 
     id: str
-    signatures: Sequence[Signature]
+    signatures: Sequence[tuple[str, str]]
     created_at: str
     kind: str = "tune"
     budget: Mapping[str, float] = field(default_factory=dict)
@@ -78,13 +78,13 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
 
     def start(
-        self, signatures: Sequence[Signature], *, kind: str = "tune", budget: Mapping[str, float] | None = None
+        self, signatures: Iterable[tuple[str, str]], *, kind: str = "tune", budget: Mapping[str, float] | None = None
     ) -> Job:
         """Start a job and return it.
 
         Parameters
         ----------
-        signatures : sequence of Signature
+        signatures : iterable of (str, str)
             What is measured, each once.
         kind : str
             `tune`, or `retune` for what is measured even where it has a winner.
@@ -96,7 +96,8 @@ class Jobs:
         Problem
             409 while another runs, 422 for no signatures.
         """
-        wanted = tuple(dict.fromkeys(signatures))
+        # Plain tuples, which the garbage collector does not look at: there may be a hundred thousand.
+        wanted = tuple(dict.fromkeys(each[:] for each in signatures))
         if not wanted:
             raise Problem(
                 422, "nothing-to-tune", "there are no signatures to tune; run the workload with tuning off first"
@@ -178,13 +179,13 @@ class Jobs:
 
     def _measure(self, job: Job) -> None:
         total = job.budget.get("total_seconds")
-        for signature in job.signatures:
+        for op, params in job.signatures:
             if job.state == "cancelling":
                 return
             if total and job.elapsed_s >= total:
                 job.reason = f"the {total:g} s of its budget are spent"
                 return
-            job.current = signature
+            job.current = signature = Signature(op, params)
             self._tell(job)
             begin = time.monotonic()
             reason = self._tuned(signature, is_again=job.kind == "retune")

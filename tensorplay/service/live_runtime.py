@@ -14,16 +14,18 @@ from typing import Any, NamedTuple
 from tensorplay.errors import TensorPlayError
 from tensorplay.gemm import Signature, parse_signature
 from tensorplay.locks import ForkSafeLock
+from tensorplay.measure.report import CandidateReport, SelectionReport
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.settings import SettingState
+from tensorplay.runtime.settings_table import setting_of
 from tensorplay.service.listing import ResultsIndex
 from tensorplay.service.row import Row
 from tensorplay.service.untuned_list import UntunedRow, untuned_rows
 from tensorplay.service.watched import WatchedContext
 from tensorplay.service.worker import Worker
 
-__all__ = ["FILE_SETTINGS", "KINDS", "Happening", "LiveRuntime", "Untuned"]
+__all__ = ["FILE_SETTINGS", "KINDS", "OUTCOMES", "Happening", "LiveRuntime", "Untuned"]
 
 KINDS = ("settings", "results", "rejections", "untuned", "files", "jobs")
 """What has a revision of its own."""
@@ -39,7 +41,6 @@ _CHANGED_BY = {
     events.FILE: ("files", "results"),
 }
 _LOG_LENGTH = 1000
-_WHAT = ("op", "params", "kernel")
 # How long a list that counts calls is shown as it was; calls are counted without telling anybody.
 _FRESH_S = 1.0
 _MOST_FIRSTS = 1 << 16
@@ -48,6 +49,11 @@ FILE_SETTINGS = frozenset({"filename", "untuned_filename", "verbose_filename"})
 """Settings that hold paths: a client sees the name of the file alone."""
 # Paths are never taken from a client, nor addresses.
 _LOCKED_SETTINGS = FILE_SETTINGS | {"dashboard"}
+
+
+_STAGES = frozenset({"screening", "race", "confirmation"})
+OUTCOMES = ("selected", "screening", "race", "confirmation", "failed")
+"""What became of candidates that were measured: selected, dropped by a stage, or failed or not reached at all."""
 
 
 class Happening(NamedTuple):
@@ -86,7 +92,8 @@ class LiveRuntime:
         self._index = ResultsIndex(-1, ())
         self._untuned = Untuned((), -1, 0.0)
         self.worker = Worker()
-        self._firsts: dict[tuple[str, ...], str] = {}
+        self._firsts: dict[tuple[str, str], str] = {}
+        self._outcomes: Counter[str] = Counter()
         self._log: deque[Happening] = deque(maxlen=_LOG_LENGTH)
         self._count = 0
         self._subscribers: tuple[Callable[[Happening, tuple[str, ...]], None], ...] = ()
@@ -143,9 +150,28 @@ class LiveRuntime:
         """Return whether a setting cannot be changed by a client."""
         return self.read_only or name in _LOCKED_SETTINGS
 
+    def reresolve(self) -> int:
+        """Let every product be decided anew at its next call; return how many were ready to run."""
+        count = len(self.context.plans)
+        self.context.reresolve()
+        self._happen("reresolved", (), {"plans": count})
+        return count
+
+    def outcomes(self) -> dict[str, int]:
+        """Return what became of the candidates that were measured since the service started, by `OUTCOMES`."""
+        with self._lock:
+            return {outcome: self._outcomes[outcome] for outcome in OUTCOMES}
+
+    def revisions(self) -> dict[str, int]:
+        """Return the revision of each kind."""
+        return {kind: self.revision(kind) for kind in KINDS}
+
     def set(self, name: str, value: object) -> None:
         """Change a setting; the same value changes nothing. `SettingError` when it is not allowed."""
-        self.context.change_setting(name, value, origin="rest")
+        wanted = setting_of(name).check(value)
+        if all(each.value != wanted for each in self.settings() if each.name == name):
+            # Else its origin would change, of which no revision tells.
+            self.context.change_setting(name, wanted, origin="rest")
 
     def explain(self, row: Row) -> dict[str, Any]:
         """Return why a signature runs what it runs."""
@@ -176,9 +202,9 @@ class LiveRuntime:
             known = self._untuned = Untuned(rows, revision, time.monotonic())
         return known.rows
 
-    def first_seen(self, event: str, *what: str) -> str | None:
-        """Return when an event was first heard of: its op, params, and kernel if it has one; None for earlier ones."""
-        return self._firsts.get((event, *what))
+    def first_seen(self, op: str, params: str) -> str | None:
+        """Return when a signature first ran without a winner; None for what did before this was made."""
+        return self._firsts.get((op, params))
 
     def tune(self, signature: Signature, *, again: bool = False) -> dict[str, Any]:
         """Measure a signature now, on this thread, and return why it runs what it runs from now on.
@@ -209,6 +235,10 @@ class LiveRuntime:
         return found
 
     def _hear(self, event: str, detail: Mapping[str, object]) -> None:
+        report = detail.get("report")
+        if isinstance(report, SelectionReport):
+            with self._lock:
+                self._outcomes.update(map(_outcome, report.candidates))
         self._happen(
             event, _CHANGED_BY.get(event, ()), {name: value for name, value in detail.items() if name != "report"}
         )
@@ -220,14 +250,21 @@ class LiveRuntime:
             self._count += 1
             happening = Happening(self._count, now, event, shown)
             self._log.append(happening)
-            if event in {events.UNTUNED, events.REJECTED} and "params" in detail:
-                self._firsts.setdefault((event, *(str(detail[name]) for name in _WHAT if name in detail)), now)
+            if event == events.UNTUNED and "params" in detail:
+                self._firsts.setdefault((str(detail["op"]), str(detail["params"])), now)
                 if len(self._firsts) > _MOST_FIRSTS:
                     del self._firsts[next(iter(self._firsts))]
             self._revisions.update(kinds)
             subscribers = self._subscribers
         for subscriber in subscribers:
             subscriber(happening, kinds)
+
+
+def _outcome(candidate: CandidateReport) -> str:
+    if candidate.dropped is None:
+        return "selected"
+    stage = candidate.dropped.partition(":")[0]
+    return stage if stage in _STAGES else "failed"
 
 
 def _shown(name: str, value: object) -> str:

@@ -1,44 +1,103 @@
 """Numbers for Prometheus, read when they are asked for: nothing is counted in a product's way for them."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
 from tensorplay.service.jobs import OVER
+from tensorplay.service.routes.rejections import rejections_of
 from tensorplay.service.state import State
 
 __all__ = ["RuntimeCollector"]
 
+_LIBRARIES = ("CUBLASLT_VERSION", "HOST_BLAS")
+"""Validators that name the library of a device."""
+
 
 class RuntimeCollector:
-    """Collects what a runtime knows at one moment."""
+    """Collects what a runtime knows at one moment.
 
-    def __init__(self, state: State) -> None:
+    Parameters
+    ----------
+    state : State
+        Of the application.
+    lag_s : float
+        How late the loop that answers was just now, in seconds.
+    """
+
+    def __init__(self, state: State, lag_s: float = 0.0) -> None:
         self._state = state
+        self._lag_s = lag_s
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every metric."""
+        """Yield every metric; never a shape as a label."""
         runtime = self._state.runtime
-        calls = CounterMetricFamily("tensorplay_gemm_calls", "Products, by what ran", labels=["outcome"])
-        for outcome, count in runtime.context.stats().items():
-            calls.add_metric([outcome], count)
-        yield calls
-        values = {setting.name: setting.value for setting in runtime.settings()}
+        yield _counts("tensorplay_gemm_calls", "Products, by what ran", "outcome", runtime.context.stats())
+        yield from self._lists()
+        yield from self._tuning()
+        yield GaugeMetricFamily("tensorplay_web_sse_clients", "Open event streams", value=self._state.hub.clients)
+        yield CounterMetricFamily("tensorplay_web_dropped_events", "Events lost", value=self._state.hub.dropped)
+        yield GaugeMetricFamily(
+            "tensorplay_web_event_loop_lag_seconds", "How late the service's loop was", value=self._lag_s
+        )
+        yield self._build()
+
+    def _lists(self) -> Iterator[Metric]:
+        runtime = self._state.runtime
         yield GaugeMetricFamily("tensorplay_results", "Winners in memory", value=len(runtime.index()))
         yield GaugeMetricFamily(
             "tensorplay_untuned_signatures", "Signatures without a winner", value=len(runtime.untuned())
         )
-        healed = Counter("healed" if each.healed else "open" for each in runtime.rejections())
-        rejections = GaugeMetricFamily("tensorplay_rejections", "Winners that did not run", labels=["state"])
-        for state in ("open", "healed"):
-            rejections.add_metric([state], healed[state])
-        yield rejections
+        found = rejections_of(self._state)
+        states = Counter("healed" if each.healed else "open" for each in found)
+        yield _gauges(
+            "tensorplay_rejections_listed",
+            "Winners that did not run, and faults of files",
+            "state",
+            {state: states[state] for state in ("open", "healed")},
+        )
+        reasons: Counter[str] = Counter()
+        for each in found:
+            reasons[each.code] += each.count
+        yield _counts("tensorplay_rejections", "How often a rejected winner was met", "reason", reasons)
+
+    def _tuning(self) -> Iterator[Metric]:
+        runtime = self._state.runtime
+        values = {setting.name: setting.value for setting in runtime.settings()}
         yield GaugeMetricFamily("tensorplay_enabled", "Whether the feature is on", value=bool(values["enabled"]))
         yield GaugeMetricFamily("tensorplay_tuning_enabled", "Whether measuring is on", value=bool(values["tuning"]))
+        yield CounterMetricFamily(
+            "tensorplay_tuning_seconds", "Time spent on measuring", value=runtime.context.spent_tuning_seconds()
+        )
+        yield _counts(
+            "tensorplay_tuning_candidates",
+            "Candidates measured since the service started, by what became of them",
+            "outcome",
+            runtime.outcomes(),
+        )
         running = next((job for job in self._state.jobs.listed() if job.state not in OVER), None)
         share = running.done / len(running.signatures) if running else 0.0
         yield GaugeMetricFamily("tensorplay_job_progress_ratio", "Done part of the running job", value=share)
-        yield GaugeMetricFamily("tensorplay_web_sse_clients", "Open event streams", value=self._state.hub.clients)
-        yield CounterMetricFamily("tensorplay_web_dropped_events", "Events lost", value=self._state.hub.dropped)
-        yield InfoMetricFamily("tensorplay_build", "This build", value={"version": self._state.instance.version})
+
+    def _build(self) -> Metric:
+        """Return version, device and library as labels: one line for each device that was met."""
+        build = InfoMetricFamily("tensorplay_build", "This build", labels=["device", "library"])
+        for device, pairs in (self._state.runtime.validators() or {"": []}).items():
+            library = next((value for name, value in pairs if name in _LIBRARIES), "")
+            build.add_metric([device, library], {"version": self._state.instance.version})
+        return build
+
+
+def _counts(name: str, about: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = CounterMetricFamily(name, about, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family
+
+
+def _gauges(name: str, about: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(name, about, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family

@@ -9,8 +9,8 @@ import os
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tensorplay.service.connection import Connection
 from tensorplay.service.unix_socket import peer_of
 
 __all__ = ["OwnUserDoor", "OwnUserProtocol", "is_own_user"]
@@ -18,7 +18,7 @@ __all__ = ["OwnUserDoor", "OwnUserProtocol", "is_own_user"]
 _KEY = "tensorplay.own_user"
 
 
-class OwnUserProtocol(H11Protocol):
+class OwnUserProtocol(Connection):
     """HTTP for connections of this user; those of another end before a byte is read."""
 
     _is_refused = False

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from tensorplay.runtime.notice import logger
 
-__all__ = ["PROBLEM_TYPE", "Problem", "add_handlers", "document_of", "problem_response"]
+__all__ = ["PROBLEM_TYPE", "Problem", "add_handlers", "document_of", "failure", "problem_response"]
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -107,10 +107,11 @@ def add_handlers(app: FastAPI, as_page: Callable[[Request, Problem], Response | 
         code = codes.get(error.status_code, "http")
         return answer(request, Problem(error.status_code, code, detail, headers=error.headers))
 
-    @app.exception_handler(Exception)
-    async def on_failure(request: Request, error: Exception) -> Response:
-        logger.error("the service failed on %s %r", request.method, request.url.path, exc_info=error)
-        return answer(request, Problem(500, "internal", "the service failed; the log of the process says why"))
+
+def failure(method: str, path: str, error: Exception) -> Problem:
+    """Log what should not have happened, and return what the client is told of it: nothing but that."""
+    logger.error("the service failed on %s %r", method, path, exc_info=error)
+    return Problem(500, "internal", "the service failed; the log of the process says why")
 
 
 def _places(errors: Sequence[Any]) -> list[dict[str, object]]:

@@ -10,7 +10,8 @@ from prometheus_client.core import Metric
 from pydantic import ValidationError
 from starlette.types import ASGIApp
 
-from tensorplay.service.disagreement import Disagreements, Winner
+from tensorplay.runtime.resolution import Reason
+from tensorplay.service.disagreement import Disagreements, Winner, winner_of
 from tensorplay.service.problems import Problem
 from tensorplay.service.rank_line import Answer, RankLine
 from tensorplay.service.rank_metrics import metrics_of
@@ -114,8 +115,8 @@ class Ranks:
         if answer.status != 200:
             return f"it answers {answer.status}: the log of its process, or a version that differs, says why"
         try:
-            return RankSummary.model_validate_json(answer.content)
-        except ValidationError:
+            return _summary(answer.content)
+        except (ValidationError, ValueError):
             return "what it tells is not understood here: it may run another version of TensorPlay"
 
     async def _compare(self, own: ASGIApp, number: int, found: Disagreements) -> bool:
@@ -128,6 +129,14 @@ class Ranks:
         return True
 
 
+def _summary(content: bytes) -> RankSummary:
+    """Return what a rank tells; `ValueError` when it lacks what is shown of every rank."""
+    summary = RankSummary.model_validate_json(content)
+    if missing := [reason.value for reason in Reason if reason.value not in summary.stats]:
+        raise ValueError(f"no {missing[0]} is counted")
+    return summary
+
+
 async def _winners(content: bytes) -> AsyncIterator[Winner]:
     # In slices: the thread that multiplies waits for none of them.
     for number, line in enumerate(content.splitlines()):
@@ -135,8 +144,8 @@ async def _winners(content: bytes) -> AsyncIterator[Winner]:
             await asyncio.sleep(0)
         try:
             told = json.loads(line)
-            yield Winner(str(told["op"]), str(told["params"]), str(told["kernel"]), float(told["time_ms"]))
-        except (ValueError, KeyError, TypeError):
+            yield winner_of(told["op"], told["params"], told["kernel"], told["time_ms"])
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
 
 

@@ -64,6 +64,7 @@ class RecordedContext(Unchanging):
 
     def __init__(self, files: Iterable[str]) -> None:
         self.listeners = Listeners()
+        self.plans: Mapping[Any, Any] = MappingProxyType({})
         self._settings = Settings({})
         self._lock = Lock()
         self._contents = {str(Path(name).absolute()): _Content() for name in files}
@@ -152,6 +153,14 @@ class RecordedContext(Unchanging):
     def get_rejections(self) -> list[Rejection]:
         """Return none: what does not run is known only where it should."""
         return []
+
+    def rejection_meetings(self, op: str, params: str, kernel: str) -> None:
+        """Return that there were none."""
+        del op, params, kernel
+
+    def spent_tuning_seconds(self) -> float:
+        """Return 0: nothing is measured here."""
+        return 0.0
 
     def get_untuned(self) -> list[tuple[str, str]]:
         """Return the signatures of untuned files that no results file has a winner of."""

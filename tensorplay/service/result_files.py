@@ -4,17 +4,20 @@ A name is compared with those that a folder holds; none is ever made into a path
 that it is one of ours: the folder is the working directory as often as not, and what else lies there is nobody's.
 """
 
+import codecs
 import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from tensorplay.database.csv_text import parse_results, parse_untuned
+from tensorplay.database.csv_text import VALIDATOR_START, parse_results, parse_untuned
 from tensorplay.database.line_file import LineFile
+from tensorplay.gemm.signature import OP_PREFIX
 from tensorplay.service.file_names import FILE_PATTERN
 from tensorplay.service.problems import Problem
 from tensorplay.service.recorded_context import RecordedContext
@@ -29,7 +32,8 @@ _NAME = re.compile(FILE_PATTERN.removesuffix("$") + r"\Z", re.ASCII)
 _EXPLANATIONS = ".explain.jsonl"
 _HEAD_BYTES = 1 << 16
 _MOST_ENTRIES = 10_000
-_MOST_KNOWN = 4096
+_MOST_LINES = 256
+_MOST_FOREIGN = 20
 
 
 class FoundFile(NamedTuple):
@@ -71,6 +75,10 @@ class _Head(NamedTuple):
     validators: tuple[tuple[str, str], ...]
 
 
+_FOREIGN = _Head(None, ())
+_OURS = (VALIDATOR_START, OP_PREFIX.encode())
+
+
 def tag_of(status: os.stat_result) -> str:
     """Return the entity tag of a file in a state."""
     return f'"f{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"'
@@ -87,18 +95,21 @@ class ResultFiles:
 
     def __init__(self, context: WatchedContext) -> None:
         self._context = context
-        self._heads: dict[str, _Head] = {}
+        # As of the last listing, by path, with the tag of the state that was read.
+        self._heads: dict[str, tuple[str, _Head]] = {}
 
     def listed(self) -> list[FoundFile]:
         """Return the files, those that winners go to first."""
         targets = [(device, Path(path)) for device, path in self._context.results_files()]
         found: dict[tuple[str, str], FoundFile] = {}
+        # Another thread may list at the same time: it reads once more what it does not find here.
+        before, self._heads = self._heads, {}
         for device, path in targets:
-            found[str(path.parent), path.name] = self._found(str(path.parent), path.name, device) or FoundFile(
+            found[str(path.parent), path.name] = self._found(str(path.parent), path.name, device, before) or FoundFile(
                 path.name, str(path.parent), "results", device
             )
         for folder, name in self._others([path for _, path in targets]):
-            if (folder, name) not in found and (each := self._found(folder, name, None)) is not None:
+            if (folder, name) not in found and (each := self._found(folder, name, None, before)) is not None:
                 found[folder, name] = each
         return list(found.values())
 
@@ -147,16 +158,17 @@ class ResultFiles:
             yield from ((folder, name) for name in names if name.endswith(".csv"))
             yield from ((folder, name) for name in names if name.endswith(_EXPLANATIONS))
 
-    def _found(self, folder: str, name: str, device: str | None) -> FoundFile | None:
+    def _found(
+        self, folder: str, name: str, device: str | None, known: Mapping[str, tuple[str, _Head]]
+    ) -> FoundFile | None:
         """Return a file if it is one of ours."""
         if not _NAME.match(name) and device is None:
             return None
         try:
-            with opened(folder, name) as file:
-                status = file.status()
-                head = self._head(folder, name, tag_of(status), file)
+            status, head = _looked_into(folder, name, known)
         except OSError:
             return None
+        self._heads[os.path.join(folder, name)] = tag_of(status), head  # noqa: PTH118 - as the context has it
         kind = head.kind or ("results" if device is not None else None)
         if kind is None:
             return None
@@ -164,26 +176,33 @@ class ResultFiles:
             name, folder, kind, device, status.st_size, status.st_mtime_ns, tag_of(status), head.validators
         )
 
-    def _head(self, folder: str, name: str, tag: str, file: LineFile) -> _Head:
-        key = f"{folder}/{name} {tag}"
-        known = self._heads.get(key)
-        if known is None:
-            if len(self._heads) >= _MOST_KNOWN:
-                self._heads.clear()
-            known = self._heads[key] = _head_of(name, file.read(0, _HEAD_BYTES))
-        return known
+
+def _looked_into(folder: str, name: str, known: Mapping[str, tuple[str, _Head]]) -> tuple[os.stat_result, _Head]:
+    """Return the state of a file and what it is, which is read only when it was not known in that state."""
+    path = os.path.join(folder, name)  # noqa: PTH118 - as the context has it
+    status = os.lstat(path)
+    tag, head = known.get(path, ("", _FOREIGN))
+    if tag == tag_of(status) and stat.S_ISREG(status.st_mode):
+        return status, head
+    with opened(folder, name) as file:
+        return file.status(), _head_of(name, file.read(0, _HEAD_BYTES))
 
 
 def _head_of(name: str, data: bytes) -> _Head:
     """Return what the beginning of a file says that it is."""
-    whole = data[: data.rfind(b"\n") + 1]
     if name.endswith(_EXPLANATIONS):
         is_ours = data.startswith(b'{"op":"') and b'"build":"' in data[:1000]
-        return _Head("explanations" if is_ours else None, ())
+        return _Head("explanations", ()) if is_ours else _FOREIGN
+    # Parsing is dear, and the folder of a program may hold thousands of tables of other people.
+    lines = data[: data.rfind(b"\n") + 1].removeprefix(codecs.BOM_UTF8).split(b"\n", _MOST_LINES)[:_MOST_LINES]
+    telling = (line for line in lines if line.strip() and not line.lstrip().startswith(b"#"))
+    if not any(line.startswith(_OURS) for line in islice(telling, _MOST_FOREIGN)):
+        return _FOREIGN
+    whole = b"".join(line + b"\n" for line in lines)
     results = parse_results(whole)
     if results.validators or results.entries:
         return _Head("results", tuple((name, value) for name, value in results.validators))
-    return _Head("untuned" if parse_untuned(whole).signatures else None, ())
+    return _Head("untuned", ()) if parse_untuned(whole).signatures else _FOREIGN
 
 
 def _names(folder: str) -> Iterator[str]:

@@ -9,7 +9,6 @@ from tensorplay.service.file_names import RESULTS_PATTERN
 __all__ = [
     "BudgetPatch",
     "Candidate",
-    "FileModel",
     "InstanceModel",
     "JobBudget",
     "JobModel",
@@ -27,6 +26,7 @@ __all__ = [
     "SettingPatch",
     "SignatureModel",
     "SwitchPatch",
+    "SwitchValue",
     "UntunedModel",
     "Value",
 ]
@@ -84,7 +84,7 @@ class SettingModel(BaseModel):
     name: str = Field(examples=["max_tuning_duration_ms"])
     value: Any
     default: Any
-    origin: Literal["default", "environment", "api", "rest"]
+    origin: Literal["default", "environment", "api", "rest", "counted"]
     locked: bool = Field(description="Whether a client cannot change it.")
     variable: str = Field(examples=["TP_TUNABLEOP_MAX_TUNING_DURATION_MS"])
     allowed: str
@@ -97,8 +97,14 @@ class Value(_Given):
     value: Any = Field(examples=[True])
 
 
+class SwitchValue(_Given):
+    """A new value of a switch."""
+
+    value: StrictBool = Field(examples=[True])
+
+
 class SwitchPatch(_Given):
-    """Switches to change; those that are left out stay."""
+    """Switches to change; those that are left out stay, and null is the default."""
 
     enabled: StrictBool | None = None
     tuning: StrictBool | None = None
@@ -109,7 +115,7 @@ Whole = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
 
 
 class BudgetPatch(_Given):
-    """Budgets to change; those that are left out stay, and zero is no limit."""
+    """Budgets to change; those that are left out stay, zero is no limit, and null is the default."""
 
     max_tuning_duration_ms: Whole | None = None
     max_tuning_samples: Whole | None = None
@@ -211,7 +217,9 @@ class RejectionModel(BaseModel):
     found: list[str] | None = Field(default=None, description="The file's values of it; several contradict.")
     file: str | None = Field(default=None, description="The name of the file that is meant.")
     line: int | None = Field(default=None, description="The line of it, from 1.")
-    first_seen: str | None = Field(default=None, description="Null for what was met before the service started.")
+    count: int = Field(default=1, description="How often it was met: whenever its product was decided anew.")
+    first_seen: str | None = Field(default=None, description="Null for what is wrong with a file.", examples=[_TIME])
+    last_seen: str | None = Field(default=None, description="Null for what is wrong with a file.", examples=[_TIME])
     healed: str | None = Field(default=None, description="The kernel that was measured in its place.")
 
 
@@ -276,19 +284,6 @@ class JobModel(BaseModel):
     budget: JobBudget = JobBudget()
     reason: str | None = Field(default=None, description="Why it ended before all was measured, if it did.")
     created_at: str
-
-
-class FileModel(BaseModel):
-    """A file, by its name alone."""
-
-    name: str = Field(examples=["tunableop_results0.csv"])
-    kind: Literal["results", "untuned", "explanations"] = "results"
-    device: str | None = Field(description="Whose winners go there, if anybody's.")
-    size: int | None = Field(description="In bytes; null for one that is not written yet.")
-    modified: str | None
-    etag: str | None = Field(default=None, description="What If-Match is given to write over it.")
-    validators: dict[str, str] = Field(default={}, description="What it says that it was written by.")
-    matches: bool | None = Field(default=None, description="Whether a device here has the same validators.")
 
 
 class LogEntry(BaseModel):

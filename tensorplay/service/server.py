@@ -16,12 +16,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import uvicorn
-
 from tensorplay.errors import SettingError
+from tensorplay.locks import ForkSafeLock
 from tensorplay.runtime.notice import logger
 from tensorplay.runtime.process import get_tuning_context
 from tensorplay.service.app import ServiceSettings, create_app, line_of
+from tensorplay.service.http_server import BACKLOG, HttpServer
 from tensorplay.service.own_user import OwnUserDoor, OwnUserProtocol
 from tensorplay.service.presence import Presence
 from tensorplay.service.watched import WatchedContext
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Service", "start"]
 
-_STOP_S = 5.0
-_BACKLOG = 128
-_lock = threading.Lock()
+_STOP_S = 2.0
+_LAST_PORT = 65535
+_lock = ForkSafeLock()
 _running: "weakref.WeakSet[Service]" = weakref.WeakSet()
 
 
@@ -57,25 +57,37 @@ class Service:
         self.socket = str(private.path) if private else None
         self.url = f"unix:{self.socket}" if listener is None else _url_of(listener)
         self.token = settings.token
+        self._needs_token_to_read = settings.token_for_reads
         self.context = context
         self._owner = os.getpid()
         self._port = listener.getsockname()[1] if listener else None
         self._presence = presence
         self._app = create_app(context, settings)
         self._state: State = self._app.state.tensorplay
-        self._servers: list[tuple[uvicorn.Server, socket.socket]] = []
+        self._servers: list[HttpServer] = []
         if listener is not None:
-            self._servers.append((_server(self._app), listener))
+            self._servers.append(HttpServer(self._app, listener))
         if private is not None:
-            self._servers.append((_server(OwnUserDoor(self._app), http=OwnUserProtocol), private.listener))
+            self._servers.append(HttpServer(OwnUserDoor(self._app), private.listener, OwnUserProtocol))
+        self._is_stopped = False
+        self._end: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._thread = threading.Thread(target=self._serve, name="tensorplay-service", daemon=True)
+        # Before there is a thread, so that a child of a fork lets go of the sockets at any moment.
+        _running.add(self)
         self._thread.start()
         presence.announce(self._state, None if listener is None else self.url)
 
     @property
     def login_url(self) -> str:
-        """Return an address that gives a browser the right to change things, once; a new one each time."""
-        return f"{self.url}login?code={self._app.state.tensorplay_login.renew()}"
+        """Return an address that lets a browser in, to read and to change, once; a new one each time."""
+        # Nobody can go to "every address"; this machine can go to its own.
+        url = self.url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+        return f"{url}login?code={self._app.state.tensorplay_login.renew()}"
+
+    @property
+    def needs_token_to_read(self) -> bool:
+        """Return whether nothing is shown without the token."""
+        return self._needs_token_to_read
 
     @property
     def is_running(self) -> bool:
@@ -89,13 +101,17 @@ class Service:
         self._state.hub.close()
         self._state.jobs.close()
         self._state.runtime.close()
-        for server, _ in self._servers:
-            server.should_exit = True
+        self._is_stopped = True
+        if self._end is not None:
+            loop, end = self._end
+            # The loop may have ended by itself.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(end.set)
         if self._thread is not threading.current_thread():
             self._thread.join(_STOP_S)
-        for _, listener in self._servers:
-            listener.close()
+        self._close_listeners()
         self._presence.close()
+        self._app.state.tensorplay_sessions.close_all()
         _running.discard(self)
 
     def __enter__(self) -> Self:
@@ -123,18 +139,27 @@ class Service:
             asyncio.run(self._answer())
         except (OSError, RuntimeError, SystemExit) as error:
             logger.error("the service ended: %s", error)
+        finally:
+            self._close_listeners()
 
     async def _answer(self) -> None:
-        await asyncio.gather(*(server.serve(sockets=[listener]) for server, listener in self._servers))
+        end = asyncio.Event()
+        self._end = asyncio.get_running_loop(), end
+        # Who stopped it before this saw no event to set.
+        if not self._is_stopped:
+            await asyncio.gather(*(server.serve(end) for server in self._servers))
+
+    def _close_listeners(self) -> None:
+        for server in self._servers:
+            server.listener.close()
 
     def _forget_in_child(self) -> None:
         # Nobody is told of what happens in a child: the loop that would tell is the parent's.
         self._state.runtime.leave()
         # A child that keeps the sockets open would keep the port, and its parent's clients waiting. What the loop of
         # the parent has open is replaced, not closed: its objects live on here, and would close the number once more.
-        connections = [each for server, _ in self._servers for each in server.server_state.connections]
-        for _, listener in self._servers:
-            listener.close()
+        connections = [each for server in self._servers for each in server.connections]
+        self._close_listeners()
         with suppress(OSError), Path(os.devnull).open("rb") as nothing:
             for connection in connections:
                 opened = connection.transport.get_extra_info("socket")
@@ -169,16 +194,19 @@ def start(
     context : WatchedContext, optional
         The process's by default.
     hosts : frozenset of str
-        Names under which it may be addressed, as behind a proxy.
+        Names under which it may be addressed, as behind a proxy; without ports.
 
     Raises
     ------
     SettingError
-        For an address that others reach, without a token.
+        For an address that others reach, without a token, for a token that cannot be one, a port that is none, or for
+        what is no name in `hosts`.
         Also on a rank that has nothing but its socket, when the folder of that may be another user's.
     OSError
         When the port is taken, or the place of the rank.
     """
+    if not 0 <= port <= _LAST_PORT:
+        raise SettingError(f"there is no port {port}; allowed: 1 to {_LAST_PORT}, or 0 for one that is free")
     chosen = context or get_tuning_context()
     with _lock:
         for service in list(_running):
@@ -192,23 +220,31 @@ def start(
         settings = ServiceSettings(
             read_only=read_only,
             token_for_reads=is_public,
-            hosts=hosts | ({host} if is_public else frozenset()),
-            **({"token": token} if token else {}),
+            hosts=hosts | _own_names(host, is_public=is_public),
+            **({} if token is None else {"token": token}),
         )
         presence = Presence(line)
+        listener: socket.socket | None = None
         try:
-            service = Service(chosen, _listener(host, port) if has_address else None, settings, presence)
+            listener = _listener(host, port) if has_address else None
+            service = Service(chosen, listener, settings, presence)
         except BaseException:
             presence.close()
+            if listener is not None:
+                listener.close()
             raise
-        _running.add(service)
     logger.info("the dashboard is at %s", service.url)
     return service
 
 
+def _own_names(host: str, *, is_public: bool) -> frozenset[str]:
+    # What is scoped to an interface, `fe80::1%eth0`, is addressed without that.
+    return frozenset({host.partition("%")[0] or "0.0.0.0"}) if is_public else frozenset()  # noqa: S104 - what "" means
+
+
 def _listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     # Connections inherit it. asyncio sets it only on sockets that say they are TCP, which these do not; without it the
     # body of an answer waits 40 ms for the other side to confirm the headers.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -218,27 +254,6 @@ def _listener(host: str, port: int) -> socket.socket:
 def _url_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-
-
-def _server(app: Any, http: Any = "auto") -> uvicorn.Server:
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            http=http,
-            log_config=None,
-            access_log=False,
-            ws="none",
-            # It listens once more: what is stopped must not keep thousands waiting.
-            backlog=_BACKLOG,
-            lifespan="off",
-            timeout_graceful_shutdown=3,
-            timeout_keep_alive=5,
-            server_header=False,
-            date_header=False,
-            limit_concurrency=256,
-            proxy_headers=False,
-        )
-    )
 
 
 def _is_loopback(host: str) -> bool:

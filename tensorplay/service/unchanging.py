@@ -54,6 +54,10 @@ class Unchanging:
         """Raise `TensorPlayError`."""
         self.forget(op, params)
 
+    def reresolve(self) -> NoReturn:
+        """Raise `TensorPlayError`."""
+        raise TensorPlayError(f"nothing is resolved here: {_WHY}")
+
     def forget_all(self) -> NoReturn:
         """Raise `TensorPlayError`."""
         raise TensorPlayError(f"nothing can be changed: {_WHY}")

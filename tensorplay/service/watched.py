@@ -8,7 +8,7 @@ from tensorplay.gemm import GemmProblem, Signature
 from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.listeners import Listeners
 from tensorplay.runtime.merge_report import FileFault, MergeReport
-from tensorplay.runtime.rejections import Rejection
+from tensorplay.runtime.rejections import Meetings, Rejection
 from tensorplay.runtime.settings import Origin, SettingState
 from tensorplay.runtime.winner_history import PastWinner
 
@@ -17,6 +17,10 @@ __all__ = ["WatchedContext"]
 
 class WatchedContext(Protocol):
     """A context as the service sees it; the methods mean what those of `TuningContext` mean."""
+
+    @property
+    def plans(self) -> Mapping[Any, Any]:
+        """Return what is ready to run, by the layout of its operands."""
 
     @property
     def listeners(self) -> Listeners:
@@ -46,6 +50,12 @@ class WatchedContext(Protocol):
     def explain(self, op: str, params: str) -> Mapping[str, Any]:
         """Return why a signature runs what it runs."""
 
+    def spent_tuning_seconds(self) -> float:
+        """Return the seconds that were spent on measuring."""
+
+    def reresolve(self) -> None:
+        """Let every product be decided anew."""
+
     def stats(self) -> dict[str, int]:
         """Return how often each thing happened."""
 
@@ -72,6 +82,9 @@ class WatchedContext(Protocol):
 
     def get_rejections(self) -> list[Rejection]:
         """Return the recorded winners that did not run."""
+
+    def rejection_meetings(self, op: str, params: str, kernel: str) -> Meetings | None:
+        """Return how often a recorded winner was met and did not run, and when."""
 
     def get_untuned(self) -> list[tuple[str, str]]:
         """Return the signatures that ran without a winner."""

@@ -1,29 +1,124 @@
-"""The one thread that files are read and written on, so that a slow disk delays no other answer."""
+"""The threads that files are read and written on, so that a slow disk delays no other answer, and no exit.
+
+Another process may hold the lock of a file for as long as it likes. So reading has a thread of its own, only so many
+wait for each, and both are daemons: an interpreter that ends waits for neither.
+"""
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["Worker"]
+from tensorplay.locks import ForkSafeLock
+from tensorplay.service.problems import Problem
+
+__all__ = ["MOST_WAITING", "Worker"]
+
+MOST_WAITING = 32
+"""How many functions wait for a thread; one more is refused."""
 
 T = TypeVar("T")
 
 
-class Worker:
-    """Runs one function after another on a thread that is started when the first comes."""
+class _Task(NamedTuple):
+    function: Callable[[], Any]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
 
-    def __init__(self) -> None:
-        self._executor: ThreadPoolExecutor | None = None
+    def run(self) -> None:
+        """Do it, and tell the loop what came of it."""
+        if self.future.cancelled():
+            return
+        try:
+            result = self.function()
+        except BaseException as error:  # noqa: BLE001 - whoever asked gets it, whatever it is
+            self.tell(self.future.set_exception, error)
+        else:
+            self.tell(self.future.set_result, result)
+
+    def tell(self, method: Callable[..., object], *arguments: object) -> None:
+        """Call a method of the future on its loop, unless it is settled or the loop has gone."""
+
+        def settle() -> None:
+            if not self.future.done():
+                method(*arguments)
+
+        try:
+            self.loop.call_soon_threadsafe(settle)
+        except RuntimeError:
+            return
+
+
+_Tasks = SimpleQueue[_Task | None]
+
+
+class _Lane:
+    """One function after another, on a thread that is started when the first comes."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = ForkSafeLock()
+        self._tasks: _Tasks = SimpleQueue()
+        self._thread: Thread | None = None
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Return what the function returns, or raise what it raises."""
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, "tensorplay-files")
-        return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        with self._lock:
+            # A forked child has the queue, but no thread, and nobody to wait for what was in it.
+            if self._thread is None or not self._thread.is_alive():
+                self._tasks = SimpleQueue()
+                self._thread = Thread(target=_work, args=(self._tasks,), name=self._name, daemon=True)
+                self._thread.start()
+            if self._tasks.qsize() >= MOST_WAITING:
+                raise Problem(503, "files-busy", "too many wait for the disk; try again", headers={"Retry-After": "2"})
+            self._tasks.put(_Task(function, loop, future))
+        return await future
 
     def close(self) -> None:
-        """Let the thread end with what it does now."""
-        executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            self._thread = None
+            tasks, self._tasks = self._tasks, SimpleQueue()
+        while (task := _next(tasks)) is not None:
+            task.tell(task.future.cancel)
+        tasks.put(None)
+
+    def __del__(self) -> None:
+        # Else the thread of an application that nobody closed would wait for ever.
+        self._tasks.put(None)
+
+
+class Worker:
+    """Runs functions that wait for a disk: those that only read, and those that may wait for a lock, one at a time."""
+
+    def __init__(self) -> None:
+        self._reading = _Lane("tensorplay-files-read")
+        self._writing = _Lane("tensorplay-files")
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """Return what the function returns, or raise what it raises; a 503 `Problem` when too many wait."""
+        return await self._writing.run(function)
+
+    async def read(self, function: Callable[[], T]) -> T:
+        """Do the same for a function that takes no lock of a file."""
+        return await self._reading.run(function)
+
+    def close(self) -> None:
+        """Let the threads end with what they do now."""
+        self._reading.close()
+        self._writing.close()
+
+
+def _work(tasks: _Tasks) -> None:
+    while (task := tasks.get()) is not None:
+        task.run()
+        # Not kept while the next is waited for.
+        del task
+
+
+def _next(tasks: _Tasks) -> _Task | None:
+    try:
+        return tasks.get_nowait()
+    except Empty:
+        return None

@@ -50,6 +50,21 @@ def multiply(context: TuningContext, backend: ScriptedBackend) -> Callable[[int]
     return call
 
 
+def test_devices_and_the_runtime_are_shown_and_products_decided_anew(
+    run_ctl: Ctl, multiply: Callable[[int], str], context: TuningContext
+) -> None:
+    multiply(1)
+    shown = run_ctl("devices").stdout
+    assert "1 device" in shown and "SCRIPTED_VERSION" in shown
+    assert [each["results"] for each in json.loads(run_ctl("--json", "devices").stdout)] == [1]
+    assert "0 plans ready, " in run_ctl("runtime").stdout and "TP_TUNABLEOP_ENABLED" in run_ctl("runtime").stdout
+    assert json.loads(run_ctl("--json", "runtime").stdout)["plans"] == 0
+    before = context.plans
+    assert run_ctl("reresolve").stdout == "0 plans let go of\n"
+    assert json.loads(run_ctl("--json", "reresolve").stdout) == {"plans": 0}
+    assert context.plans is not before
+
+
 def test_a_winner_is_pinned_overridden_restored_and_forgotten(
     run_ctl: Ctl, multiply: Callable[[int], str], context: TuningContext
 ) -> None:
@@ -131,3 +146,32 @@ def test_lists_are_exported(run_ctl: Ctl, multiply: Callable[[int], str], tmp_pa
     assert run_ctl("export", "--kind", "results.jsonl", "--output", str(output)).exit_code == 0
     assert {json.loads(line)["m"] for line in output.read_text().splitlines()} == {1, 2}
     assert run_ctl("export", "--kind", "beauty").exit_code == 2
+
+
+def test_a_refusal_says_what_to_do_in_words_of_the_command(
+    run_ctl: Ctl, multiply: Callable[[int], str], tmp_path: Path
+) -> None:
+    result_id = multiply(1)
+    run_ctl("pin", result_id)
+    for arguments, told in (
+        (("forget", result_id), "`tensorplay ctl unpin ID`"),
+        (("forget", "--all"), "`tensorplay ctl unpin ID`"),
+        (("load", "none.csv"), "`tensorplay ctl files` lists them"),
+        (("save", "tunableop_results0.csv"), "give --over"),
+        (("save", "new.csv", "--over"), "leave out --over"),
+        (("--token", "wrong", "forget", result_id), "--token"),
+    ):
+        options = arguments[:2] if arguments[0] == "--token" else ()
+        refused = run_ctl(*options, *arguments[len(options) :])
+        assert refused.exit_code == 1
+        assert told in refused.output, refused.output
+        for word in ("DELETE", "If-Match", "If-None-Match", "GET /", "Bearer"):
+            assert word not in refused.output
+
+
+def test_what_does_not_fit_is_told_and_is_in_the_document(run_ctl: Ctl) -> None:
+    refused = run_ctl("load", "no such name")
+    assert refused.exit_code == 1
+    assert "path.name: " in refused.stderr
+    told = run_ctl("--json", "load", "no such name")
+    assert json.loads(told.stdout)["errors"][0]["loc"] == ["path", "name"]

@@ -83,14 +83,29 @@ def test_a_file_that_changes_is_read_again(serve: Callable[..., tuple[Process, s
 
 
 def test_others_need_the_token_to_read(serve: Callable[..., tuple[Process, str]]) -> None:
-    _, url = serve("--host", "0.0.0.0", "--name", "ours.example", TENSORPLAY_TOKEN="secret")  # noqa: S104, S106 - a test
+    process, url = serve("--host", "0.0.0.0", "--name", "ours.example", TENSORPLAY_TOKEN="a-secret")  # noqa: S104, S106 - a test
     url = url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - as above
     with pytest.raises(HTTPError, match="401"):
         answer(f"{url}api/v1/stats")
-    token = {"Authorization": "Bearer secret"}
+    token = {"Authorization": "Bearer a-secret"}
     assert answer(f"{url}api/v1/stats", Host="ours.example", **token)
+    assert process.stdout is not None
+    link = process.stdout.readline().rpartition(" ")[2].strip()
+    assert link.startswith(f"{url}login?code=") and "a-secret" not in link
+    with urlopen(link, timeout=20) as response:  # noqa: S310 - our own
+        assert "HttpOnly" in response.headers["Set-Cookie"]
     with pytest.raises(HTTPError, match="403"):
         answer(f"{url}api/v1/stats", Host="theirs.example", **token)
+
+
+def test_the_names_are_those_of_the_environment_too(serve: Callable[..., tuple[Process, str]]) -> None:
+    _, url = serve("r.csv", TENSORPLAY_HOSTS="ours.example,theirs.example")
+    assert answer(f"{url}api/v1/stats", Host="theirs.example:80")
+    for names in ("a:1", "*"):
+        result = CliRunner(env={"TENSORPLAY_HOSTS": names}).invoke(main, ["serve", "r.csv"])
+        assert (result.exit_code, "is no name of a host" in result.output) == (2, True)
+    result = CliRunner().invoke(main, ["serve", "r.csv", "--name", "a/b"])
+    assert (result.exit_code, "is no name of a host" in result.output) == (2, True)
 
 
 def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
@@ -112,7 +127,7 @@ def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
         [sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
     )
     assert ended.returncode == 1
-    assert "uvicorn is not installed; run: pip install 'tensorplay[web]'" in ended.stderr
+    assert "uvicorn is not installed; run: pip install '.[web]'" in ended.stderr
 
 
 def test_what_serves_here_is_listed_and_then_nothing(serve: Callable[..., tuple[Process, str]], tmp_path: Path) -> None:

@@ -24,10 +24,14 @@ from tensorplay.gemm import Signature
 
 SIGNATURE = Signature("GemmTunableOp_Float32", "taN_m16_n8_k8_bias0_dev0")
 BUILD = "0123abcd"
+CONFIRMATION = {
+    "pairs": 9, "first_choice_ms": 1.0, "winner_ms": 0.5, "gain": 1.0, "gain_low": 0.9, "gain_high": 1.1, "margin": 0.0,
+}  # fmt: skip
 
 
 def candidate(kernel: str, median_ms: float | None = None, **more: object) -> dict[str, object]:
-    return {"kernel": kernel, "samples": 0 if median_ms is None else 9, "median_ms": median_ms, "dropped": None} | more
+    times = {"median_ms": median_ms, "quartile_low_ms": None, "quartile_high_ms": None, "screened_ms": None}
+    return {"kernel": kernel, "samples": 0 if median_ms is None else 9, "dropped": None} | times | more
 
 
 def report(*candidates: dict[str, object], winner: str = "k0", **more: object) -> dict[str, object]:
@@ -161,7 +165,7 @@ def test_hostile_text_stays_one_line_and_is_cut() -> None:
     kept = explained(report(candidate("k0", 1.0, dropped=hostile)))
     dropped = kept.candidates[0]["dropped"]
     assert isinstance(dropped, str)
-    assert dropped.startswith('a\r\n\x00\x85\u2028"\\,\ud800x')
+    assert dropped.startswith('a\r\n\x00\x85\u2028"\\,?x')
     assert len(dropped) == 160
     line = format_explanation(kept).encode()
     assert line.splitlines() == [line[:-1]]
@@ -170,10 +174,51 @@ def test_hostile_text_stays_one_line_and_is_cut() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400, 1e300])
 def test_numbers_that_mean_nothing_are_kept_as_unknown(value: float) -> None:
-    confirmation = {"pairs": 9, "gain": 0.1, "gain_low": value}
-    kept = explained(report(candidate("k0", value), confirmation=confirmation, winner_ms=value))
-    assert kept.confirmation == {"pairs": 9, "gain": 0.1, "gain_low": None}
+    search = {"checked": 9, "seconds": value}
+    kept = explained(report(candidate("k0", value), search=search, confirmation=CONFIRMATION | {"gain_low": value}))
+    assert kept.search == {"checked": 9, "seconds": None}
+    assert kept.confirmation is None
+    kept = explained(report(candidate("k0", value), winner_ms=value))
     assert (kept.winner_ms, kept.candidates[0]["median_ms"]) == (None, None)
+
+
+UNKNOWN = {
+    "samples": 0, "median_ms": None, "quartile_low_ms": None, "quartile_high_ms": None, "screened_ms": None,
+    "dropped": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {}, {"median_ms": "fast"}, {"median_ms": -5}, {"samples": "9"}, {"samples": -1}, {"samples": True},
+        {"quartile_low_ms": True}, {"dropped": 7}, {"samples": 1.5, "screened_ms": "x"},
+    ],
+)  # fmt: skip
+def test_what_is_missing_of_a_candidate_or_does_not_fit_is_not_known(foreign: dict[str, object]) -> None:
+    (found,) = parse_explanation(line_of(candidates=[{"kernel": "k", **foreign}])).candidates
+    assert found == {"kernel": "k", **UNKNOWN}
+
+
+def test_what_is_known_of_a_candidate_stays_with_what_a_later_version_says() -> None:
+    given = candidate("k0", 1.0, mood="good", screened_ms=2)
+    assert parse_explanation(line_of(candidates=[given])).candidates == (given,)
+
+
+@pytest.mark.parametrize(
+    "foreign", [{"gain": "x"}, {"pairs": 1.5}, {"pairs": -1}, {"winner_ms": None}, {"margin": True}]
+)
+def test_a_confirmation_that_cannot_be_shown_is_none(foreign: dict[str, object]) -> None:
+    assert parse_explanation(line_of(confirmation=CONFIRMATION)).confirmation == CONFIRMATION
+    assert parse_explanation(line_of(confirmation=CONFIRMATION | foreign)).confirmation is None
+    assert parse_explanation(line_of(confirmation={"a": 1})).confirmation is None
+    without = {name: value for name, value in CONFIRMATION.items() if name != "margin"}
+    assert parse_explanation(line_of(confirmation=without)).confirmation == without | {"margin": 0.0}
+
+
+def test_halves_of_surrogate_pairs_are_no_text() -> None:
+    found = parse_explanation(line_of(verdict="\ud800", candidates=[{"kernel": "\udc00"}]))
+    assert (found.verdict, found.candidates[0]["kernel"]) == ("?", "?")
 
 
 class TestTheCandidatesThatALineHasRoomFor:

@@ -180,7 +180,7 @@ def test_one_that_could_not_be_read_again_is_refused(log: ExplanationLog, path: 
     fits = explanation_of(signature(1), BUILD, report)
     log.record(fits)
     assert log.find(signature(1), BUILD) == fits
-    wide = Explanation(**{name: getattr(fits, name) for name in fits.__slots__} | {"candidates": fits.candidates * 3})
+    wide = Explanation(**{name: getattr(fits, name) for name in fits.__slots__} | {"candidates": fits.candidates * 6})
     with pytest.raises(RecordError, match="allowed: 262144"):
         log.record(wide)
     assert path.read_bytes() == format_explanation(fits).encode()

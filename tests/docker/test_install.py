@@ -66,7 +66,7 @@ def test_the_commands_of_an_image_give_an_environment_in_which_its_worker_is_hea
     assert not {"pytest", "ruff", "hypothesis"} & installed
     assert ("nvmath-python" in installed) == (dockerfile == "Dockerfile.cuda")
     code = {"programs": programs, "code": tmp_path / "app"}
-    quick = {"TENSORPLAY_TOKEN": "t", "TP_TUNABLEOP_MAX_TUNING_DURATION_MS": "1"}
+    quick = {"TENSORPLAY_TOKEN": "t" * 8, "TP_TUNABLEOP_MAX_TUNING_DURATION_MS": "1"}
     with run_image(dockerfile, tmp_path, "--device", "cpu", environ=quick, **code) as worker:
         worker.wait_until_healthy()
         headers = {"Authorization": "Bearer t"}

@@ -5,7 +5,7 @@ import pytest
 
 from tensorplay.errors import SignatureError
 from tensorplay.gemm import DType, dtype_of_name, dtype_of_word
-from tensorplay.gemm.dtype import DTYPES
+from tensorplay.gemm.dtype import DTYPES, dtype_called
 
 STORED = [dtype for dtype in DTYPES if dtype.name != "tf32"]
 
@@ -60,3 +60,17 @@ def test_an_unknown_word_is_refused_with_the_known_ones(word: str) -> None:
 def test_a_type_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         DTYPES[0].code = 9  # type: ignore[misc]  # what is tested
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+def test_a_person_may_call_a_type_by_its_word_or_its_name_in_any_case(dtype: DType) -> None:
+    for text in (dtype.word, dtype.name, dtype.name.upper(), f"torch.{dtype.name}"):
+        assert dtype_called(text) is dtype
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("double", "float64"), ("torch.float", "float32"), ("half", "float16"), ("cdouble", "complex128"), ("int8", None)],
+)
+def test_a_person_may_call_a_type_as_torch_does(text: str, name: str | None) -> None:
+    assert dtype_called(text) == (dtype_of_name(name) if name else None)

@@ -44,10 +44,10 @@ def test_without_the_variable_nothing_of_it_is_imported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "before", "reason"),
     [
-        ("127.0.0.1:0", _WITHOUT, "pip install 'tensorplay[web]'"),
+        ("127.0.0.1:0", _WITHOUT, "pip install '.[web]' in a clone"),
         ("0.0.0.0:0", "", "give a token"),
         ("a..b:1", "", ""),
-        ("192.0.2.1:1", "import os; os.environ['TENSORPLAY_TOKEN'] = 't'\n", "ssign"),
+        ("192.0.2.1:1", "import os; os.environ['TENSORPLAY_TOKEN'] = 't' * 8\n", "ssign"),
     ],
 )
 def test_what_stands_in_its_way_is_a_warning(address: str, before: str, reason: str, tmp_path: Path) -> None:
@@ -56,6 +56,30 @@ def test_what_stands_in_its_way_is_a_warning(address: str, before: str, reason: 
     assert f"SettingWarning: the dashboard cannot be served at {address}: " in done.stderr
     assert reason in done.stderr
     assert "Traceback" not in done.stderr
+
+
+_ASK_NAMED = """
+import httpx
+from tensorplay import service
+started = service.start()
+url = started.url.replace("0.0.0.0", "127.0.0.1") + "metrics"
+headers = {"Authorization": "Bearer of-the-user"}
+for name in ("worker", "ML.example:80", "other.example"):
+    print(httpx.get(url, headers={**headers, "Host": name}).status_code)
+"""
+
+
+def test_the_names_of_a_public_address_are_those_of_the_environment(tmp_path: Path) -> None:
+    environ = {**TOKEN, "TP_TUNABLEOP_DASHBOARD": "0.0.0.0:0", "TENSORPLAY_HOSTS": "worker,ml.example"}
+    done = ended(_PRODUCT + _ASK_NAMED, tmp_path, **environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "200\n200\n403\n", "")
+
+
+def test_a_name_of_the_environment_that_is_none_is_a_warning(tmp_path: Path) -> None:
+    environ = {"TP_TUNABLEOP_DASHBOARD": "127.0.0.1:0", "TENSORPLAY_HOSTS": "worker:80"}
+    done = ended(_PRODUCT + "print('on')", tmp_path, **environ)
+    assert (done.returncode, done.stdout) == (0, "on\n")
+    assert "TENSORPLAY_HOSTS: 'worker:80' is no name of a host" in done.stderr
 
 
 def test_a_port_that_is_taken_is_a_warning(tmp_path: Path) -> None:

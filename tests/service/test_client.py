@@ -249,3 +249,17 @@ def test_no_stream_breaks_the_reader(lines: list[str]) -> None:
     for line in ("id: a-1", "event: log", ": nothing new", 'data: {"a":', "data: 1}"):
         assert reader.feed(line) is None
     assert reader.feed("") == ("a-1", "log", {"a": 1})
+
+
+def test_a_refusal_says_where_the_request_does_not_fit(service: Service) -> None:
+    with Client(service.url, service.token) as client, pytest.raises(ServiceError) as caught:
+        client.results_page(limit=0)
+    assert "query.limit: " in str(caught.value)
+    assert caught.value.document["errors"]
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+    assert (str(again), again.document) == (str(caught.value), caught.value.document)
+
+
+@pytest.mark.parametrize("document", [{"errors": 5}, {"errors": [5, {"loc": 5}, {}]}, {"errors": {"loc": []}}])
+def test_a_foreign_problem_document_is_an_error_all_the_same(document: dict[str, object]) -> None:
+    assert str(ServiceError(422, "invalid", "no", document)) == "no (invalid, HTTP 422)"

@@ -44,6 +44,26 @@ def test_a_winner_is_pinned_and_unpinned(caller: Client, run: Run) -> None:
     assert caller.results_page().total == 0
 
 
+def test_switches_devices_and_the_runtime_are_read_and_steered(
+    caller: Client, run: Run, service: Service, context: TuningContext
+) -> None:
+    run(4)
+    assert caller.set_switch("tuning", False).value is False
+    assert refused(caller.set_switch, "nothing", True) == (404, "not-found")
+    assert [(each.device, each.results) for each in caller.devices()] == [("0", 1)]
+    assert caller.runtime().spent_tuning_seconds == round(context.spent_tuning_seconds(), 3)
+    assert caller.budgets()["spent_tuning_seconds"].locked
+    assert caller.reresolve() == 0
+
+    async def play() -> list[Any]:
+        async with AsyncClient(service.url, service.token) as client:
+            changed = await client.set_switch("tuning", True)
+            told = (await client.devices(), await client.runtime(), await client.reresolve())
+            return [changed.value, *told]
+
+    assert asyncio.run(play()) == [True, caller.devices(), caller.runtime(), 0]
+
+
 def test_an_override_is_withdrawn_and_the_history_tells(caller: Client, run: Run) -> None:
     run(4)
     told = caller.override(caller.results_page().items[0].id, SLOW)

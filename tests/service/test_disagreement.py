@@ -2,10 +2,11 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorplay.service.disagreement import Disagreements, Winner
+from tensorplay.service.disagreement import Disagreements, Winner, winner_of
 from tensorplay.service.identity import shape_id
 
 OP = "GemmTunableOp_Float32"
@@ -47,3 +48,28 @@ def test_the_greatest_difference_in_time_comes_first(job: Job) -> None:
     spreads = [each.spread or 0.0 for each in compared(job).listed()]
     assert all(one >= other for one, other in pairwise(spreads))
     assert all(spread == 0.0 or spread >= 1.0 for spread in spreads)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ("o", "\ud800", "k", 1.0),
+        (["o"], "p", "k", 1.0),
+        ("o", "p", None, 1.0),
+        ("o", "p", "k", float("nan")),
+        ("o", "p", "k", float("inf")),
+        ("o", "p", "k", -1.0),
+        ("o", "p", "k", "1"),
+        ("o", "p", "k", True),
+    ],
+)
+def test_what_can_be_no_winner_is_none(told: tuple[object, object, object, object]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        winner_of(*told)
+
+
+def test_a_spread_that_is_no_number_is_not_told() -> None:
+    found = Disagreements()
+    for kernel, time in (("a", 1e308), ("b", 1e-308)):
+        found.add(0, winner_of(OP, "taN_m1_n2_k3_bias0_dev0", kernel, time))
+    assert [each.spread for each in found.listed()] == [None]

@@ -6,8 +6,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +81,10 @@ def test_a_service_is_found_until_it_stops(
 def test_a_service_that_wants_its_token_is_found_too(
     folder: Path, serve: Callable[..., Service], found: Callable[[], list[Any]]
 ) -> None:
-    serve(host="0.0.0.0", token="secret")  # noqa: S104, S106 - a test
+    serve(host="0.0.0.0", token="a-secret")  # noqa: S104, S106 - a test
     (one,) = found()
     assert one.is_answering
-    assert "secret" not in next(folder.iterdir()).read_text()
+    assert "a-secret" not in next(folder.iterdir()).read_text()
 
 
 def test_the_record_of_a_process_that_was_killed_is_removed(folder: Path, found: Callable[[], list[Any]]) -> None:
@@ -118,6 +121,54 @@ def test_what_listens_in_the_place_of_a_dead_process_is_not_it(
     child.wait()
     write_record(folder, RECORD.model_copy(update={"url": deaf, "pid": child.pid}))
     assert found() == []
+
+
+@pytest.fixture
+def liar() -> Iterator[Callable[[Iterator[bytes]], str]]:
+    """Starts what answers each request with some bytes, as long as somebody reads them."""
+    with ExitStack() as stack:
+
+        def begin(parts: Iterator[bytes]) -> str:
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+            def answer() -> None:
+                with suppress(OSError):
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.recv(65536)
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+                        for part in parts:
+                            connection.sendall(part)
+
+            thread = threading.Thread(target=answer, daemon=True)
+            thread.start()
+            return f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+        yield begin
+
+
+def _dripping() -> Iterator[bytes]:
+    while True:
+        time.sleep(0.2)
+        yield b" "
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        iter([b'{"id": []}']), iter([b'{"hello": "world"}']), iter([b'{"id": null}']), iter([b"[" * 100_000]),
+        repeat(b" " * 65536), _dripping(),
+    ],
+    ids=["list", "other", "null", "deep", "endless", "dripping"],
+)  # fmt: skip
+def test_another_program_that_has_the_address_of_a_dead_process_is_not_it(
+    folder: Path, liar: Callable[[Iterator[bytes]], str], found: Callable[[], list[Any]], parts: Iterator[bytes]
+) -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    path = write_record(folder, RECORD.model_copy(update={"url": liar(parts), "pid": child.pid}))
+    assert found() == []
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(

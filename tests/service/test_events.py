@@ -1,8 +1,11 @@
 """The event stream, over a real connection."""
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -75,3 +78,13 @@ def test_the_log_keeps_the_last_events_with_hostile_text_as_text(client: httpx.C
     context.listeners.tell("file", action="read", path="/home/somebody/winners0.csv")
     assert client.get("log", params={"since": entry["number"]}).json()["items"][0]["detail"]["path"] == "winners0.csv"
     assert client.get("log", params={"since": entry["number"] + 1}).json()["items"] == []
+
+
+def test_the_limit_is_kept_when_all_streams_are_opened_together(service: Service) -> None:
+    address = ("127.0.0.1", urlsplit(service.url).port or 0)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(address, timeout=20)) for _ in range(100)]
+        for connection in opened:
+            connection.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        heads = [connection.recv(12)[9:] for connection in opened]
+    assert (heads.count(b"200"), heads.count(b"429")) == (64, 36)

@@ -212,3 +212,23 @@ def test_before_a_device_was_met_nothing_can_be_saved(tmp_path: Path) -> None:
             assert client.get("files").json()["items"] == []
             assert code(client.post("files/mine.csv/save", headers=NEW)) == (409, "no-device")
     fresh.close()
+
+
+def test_of_thousands_of_validators_few_are_told(client: httpx.Client, tmp_path: Path) -> None:
+    validators = "".join(f"Validator,V{number},x\n" for number in range(20_000))
+    (tmp_path / "bad.csv").write_text(f"Validator,SCRIPTED_VERSION,9\n{validators}")
+    refused = client.post("files/bad.csv/load")
+    assert code(refused) == (409, "validators-differ")
+    assert len(refused.content) < 50_000
+    # What this build has too says most.
+    assert {"name": "SCRIPTED_VERSION", "expected": "1", "found": ["9"]} in refused.json()["mismatches"]
+    tag = listed(client)["bad.csv"]["etag"]
+    again = client.post("files/bad.csv/save", headers={"If-Match": tag})
+    assert (code(again), len(again.content) < 50_000) == ((409, "validators-differ"), True)
+
+
+def test_lines_that_are_none_are_counted_however_many(client: httpx.Client, tmp_path: Path) -> None:
+    text = (tmp_path / OWN).read_text() + "garbage\n" * 3000
+    (tmp_path / "bad.csv").write_text(text)
+    told = client.post("files/bad.csv/load").json()
+    assert (told["rejected"], len(told["bad_lines"])) == (3000, 20)

@@ -12,7 +12,7 @@ import pytest
 from tensorplay.errors import SettingError
 from tensorplay.runtime.context import TuningContext
 from tensorplay.service import Service, create_app
-from tensorplay.service.guard import TokenBucket
+from tensorplay.service.token_bucket import TokenBucket
 
 UNSAFE = {"POST", "PUT", "PATCH", "DELETE"}
 

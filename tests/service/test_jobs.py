@@ -35,6 +35,18 @@ def test_untuned_signatures_are_tuned_on_demand_even_with_tuning_off(
     assert client.delete(f"jobs/{job['id']}").status_code == 204
 
 
+def test_a_job_measures_for_later_while_the_feature_is_off(
+    client: httpx.Client, context: TuningContext, run: Run
+) -> None:
+    context.change_setting("enabled", False)
+    started = client.post("jobs", json=source(4))
+    assert started.status_code == 202
+    job = client.get(f"jobs/{started.json()['id']}", params={"wait": 10}).json()
+    assert (job["state"], job["failures"]) == ("succeeded", [])
+    context.change_setting("enabled", True)
+    assert context.calls_of(OP, run(4)) == {"replayed": 1}
+
+
 def test_the_same_key_starts_no_second_job(client: httpx.Client) -> None:
     headers = {"Idempotency-Key": "mine"}
     first, again = (client.post("jobs", json=source(4), headers=headers).json()["id"] for _ in range(2))

@@ -1,6 +1,7 @@
 """Tens of thousands of winners and signatures: work for a page, and not for all of it each time."""
 
 import gc
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from tensorplay.database.csv_text import format_results
 from tensorplay.database.record import Entry, Validator
 from tensorplay.gemm import Signature
 from tensorplay.runtime.context import TuningContext
+from tensorplay.service.jobs import OVER, Jobs
 from tensorplay.service.listing import Filter
 from tensorplay.service.live_runtime import LiveRuntime
 from tensorplay.testing import scripted_kernel
@@ -72,6 +74,19 @@ def test_a_page_asks_only_for_what_it_shows(large: LiveRuntime, monkeypatch: pyt
     page = large.index().page(Filter(), "m", 100, None)
     large.context.first_choices([row.signature for row in page.rows])
     assert asked == [100]
+
+
+def test_a_job_of_many_signatures_leaves_the_garbage_collector_nothing_to_look_at(large: LiveRuntime) -> None:
+    jobs = Jobs(large)
+    gc.collect()
+    before = len(gc.get_objects())
+    job = jobs.start(Signature(OP, PARAMS.format(m)) for m in range(MANY))
+    jobs.close()
+    gc.collect()
+    assert len(gc.get_objects()) - before < MANY / 10
+    assert len(job.signatures) == MANY
+    while job.state not in OVER:
+        time.sleep(0.01)
 
 
 def test_calls_of_one_signature_are_found_without_a_walk(context: TuningContext, run: Callable[[int], str]) -> None:

@@ -1,16 +1,20 @@
 """Recorded files behind the service: read again when they change, and never written."""
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tensorplay.database.csv_text import format_results
+from tensorplay.database.explanations import explanations_name
 from tensorplay.database.record import Entry, Validator
+from tensorplay.database.validators import digest
 from tensorplay.errors import SettingError, TensorPlayError
 from tensorplay.gemm import parse_signature
 from tensorplay.runtime.context import TuningContext
@@ -129,3 +133,31 @@ def test_no_content_raises(tmp_path: Path, data: bytes) -> None:
     assert PARAMS.format(1) in {each.params for each in context.recorded()}
     for each in context.recorded():
         assert context.explain(each.op, each.params)["kernel"] == each.kernel
+
+
+FOREIGN = [
+    {"candidates": [{"kernel": "k"}]},
+    {"candidates": [{"kernel": "k", "median_ms": "fast"}]},
+    {"candidates": [{"kernel": "k", "samples": "x", "median_ms": -5, "quartile_low_ms": True}]},
+    {"confirmation": {"x": "y"}},
+    {"confirmation": {"gain_low": "x", "gain_high": 1, "margin": 1, "gain": 1}},
+    {"verdict": "\ud800"},
+]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_what_a_foreign_file_explains_is_shown_as_far_as_it_fits(tmp_path: Path, foreign: dict[str, Any]) -> None:
+    path = written(tmp_path / "r.csv", 1)
+    build = digest([Validator("GPU", "a")])
+    line = {
+        "op": OP, "params": PARAMS.format(1), "build": build, "verdict": "winner", "winner": "Default",
+        "winner_ms": 1.0, "first_choice_ms": 2.0, "candidates": [], "left_out": 0, "confirmation": None,
+        "search": None, "clocks": None,
+    }  # fmt: skip
+    Path(explanations_name(path)).write_text(json.dumps(line | foreign) + "\n", encoding="utf-8")
+    with start(context=RecordedContext([path])) as service, httpx.Client(base_url=service.url) as client:
+        (item,) = client.get("api/v1/results").json()["items"]
+        detail = client.get(f"api/v1/results/{item['id']}")
+        assert (detail.status_code, bool(detail.json()["verdict"])) == (200, True)
+        page = client.get(f"results/{item['id']}", headers={"Accept": "text/html"})
+        assert page.status_code == 200

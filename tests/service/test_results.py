@@ -51,6 +51,22 @@ def test_filters_and_sorting_are_those_of_the_query(client: httpx.Client, run: R
     assert client.get("results", params={"q": "M16_"}).json()["total"] == 1
     assert client.get("results", params={"dtype": "Float64"}).json()["items"] == []
     assert client.get("results", params={"kernel": FAST}).json()["total"] == 4
+    for name in ("Float32", "float32", "float", "torch.float"):
+        assert client.get("results", params={"dtype": name}).json()["total"] == 4
+        page = client.get(f"../../results?dtype={name}", headers={"Accept": "text/html"}).text
+        assert all(f"results/{each['id']}" in page for each in client.get("results").json()["items"])
+    assert client.get("results", params={"dtype": "double"}).json()["total"] == 0
+
+
+def test_an_export_of_a_results_file_is_sorted_as_one_and_sent_in_parts(client: httpx.Client, run: Run) -> None:
+    for m in (32, 4, 8):
+        run(m)
+    with client.stream("GET", "results.csv", params={"format": "tunableop"}) as answer:
+        parts = list(answer.iter_raw())
+    parsed = parse_results(b"".join(parts))
+    assert parsed.entries == sorted(parsed.entries)
+    assert (len(parsed.entries), parsed.bad_lines) == (3, ())
+    assert dict(parsed.validators)["SCRIPTED_VERSION"] == "1"
 
 
 @pytest.mark.parametrize(

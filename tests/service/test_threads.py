@@ -15,7 +15,7 @@ def test_no_request_leaves_a_thread_behind(service: Service, client: httpx.Clien
         assert client.get(path).status_code == 200, path
     names = {thread.name for thread in threading.enumerate()}
     assert not {name for name in names if "AnyIO" in name or "asyncio" in name}
-    assert {name for name in names if name.startswith("tensorplay-files")} == {"tensorplay-files_0"}
+    assert {name for name in names if name.startswith("tensorplay-files")} == {"tensorplay-files-read"}
     service.stop()
     for thread in threading.enumerate():
         if thread.name.startswith("tensorplay-"):

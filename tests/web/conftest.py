@@ -28,7 +28,7 @@ NO_BROWSER = "no Chromium or no playwright that starts here: the dashboard is NO
 NO_AXE = "no axe-playwright-python here: accessibility is NOT tested"
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP ml.example 127.0.0.1",
 ]  # fmt: skip
 
 

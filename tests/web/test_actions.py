@@ -1,6 +1,7 @@
 """What a person does on the pages: the token once, then switches, jobs, winners and settings."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensorplay.runtime.context import TuningContext
@@ -133,6 +134,32 @@ def test_a_file_is_loaded(open_page: Open, service: Service, context: TuningCont
     page.click("tr:has-text('tunableop_copy.csv') >> button:text-is('Load')")
     page.wait_for_selector("#toasts >> text=Done.")
     assert len(context.get_results()) == before
+
+
+def test_winners_are_saved_as_a_new_file_and_over_none_that_is_there(
+    browser: object, service: Service, context: TuningContext, seeded: None, tmp_path: Path
+) -> None:
+    from playwright.sync_api import Browser
+
+    assert isinstance(browser, Browser)
+    page = browser.new_page()
+    page.goto(service.login_url)
+    page.wait_for_url(service.url)
+    page.goto(service.url + "devices")
+    page.fill("#save-name", "../elsewhere.csv")
+    page.click("form[data-save] button")
+    assert page.evaluate("document.getElementById('save-name').validity.patternMismatch")
+    page.fill("#save-name", "tunableop_kept.csv")
+    page.click("form[data-save] button")
+    page.wait_for_selector("#toasts >> text=Saved as tunableop_kept.csv")
+    kept = (tmp_path / "tunableop_kept.csv").read_bytes()
+    assert kept.count(b"GemmTunableOp") == len(context.get_results())
+    page.wait_for_selector("th >> text=tunableop_kept.csv")
+    page.fill("#save-name", "tunableop_kept.csv")
+    page.click("form[data-save] button")
+    page.wait_for_selector("#toasts .bad >> text=there is a file of that name")
+    assert (tmp_path / "tunableop_kept.csv").read_bytes() == kept
+    page.context.close()
 
 
 def test_lists_are_cleared(open_page: Open, service: Service, context: TuningContext, seeded: None) -> None:

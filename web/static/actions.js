@@ -43,8 +43,9 @@
       return [problem.detail, ...places].join("; ");
     } catch { return `The service answered ${answer.status}.`; }
   };
-  const send = async (method, url, body, match) => {
+  const send = async (method, url, body, match, isNew = false) => {
     const headers = { Accept: "application/json" };
+    if (isNew) headers["If-None-Match"] = "*";
     if (body !== undefined) headers["Content-Type"] = "application/json";
     if (match) headers["If-Match"] = match;
     for (;;) {
@@ -74,11 +75,23 @@
     const { url, match, sure, go } = element.dataset;
     if (sure && !await isSure(sure)) return;
     element.setAttribute("aria-busy", "true");
+    if (go) TensorPlay.leave(true);
     const isDone = await send(method, url, body, match);
     element.removeAttribute("aria-busy");
-    if (!isDone) { TensorPlay.refresh(); return; }
+    if (!isDone) { TensorPlay.leave(false); TensorPlay.refresh(); return; }
     if (go) { location.href = go; return; }
     toast("Done.");
+    TensorPlay.refresh();
+  };
+
+  // A file that is there stays as it is: the service is asked for a new one.
+  const saveAs = async (form) => {
+    const { name, device } = form.elements;
+    const body = device ? { device: device.value } : {};
+    if (await send("POST", `${form.dataset.save}${encodeURIComponent(name.value)}/save`, body, undefined, true)) {
+      toast(`Saved as ${name.value}.`);
+      form.reset();
+    }
     TensorPlay.refresh();
   };
 
@@ -104,6 +117,9 @@
       event.preventDefault();
       const { name, value } = form.querySelector("[name]");
       act(form, form.dataset.form, { [name]: valueOf(form.dataset.kind, value) });
+    } else if (form.dataset.save) {
+      event.preventDefault();
+      saveAs(form);
     } else if ("tune" in form.dataset) {
       event.preventDefault();
       const chosen = [...form.querySelectorAll("[name=pick]:checked")].map(({ dataset: { op, params } }) => ({ op, params }));

@@ -14,6 +14,7 @@
 
   let isPaused = false;
   let isStale = false;
+  let isLeaving = false;
   let isBusy = false;
   let timer = 0;
   let last = Date.now();
@@ -34,7 +35,7 @@
 
   const refresh = async () => {
     timer = 0;
-    if (isPaused || document.hidden) { isStale = true; return; }
+    if (isPaused || isLeaving || document.hidden) { isStale = true; return; }
     if (isBusy) { isStale = true; return; }
     isBusy = true;
     isStale = false;
@@ -59,6 +60,8 @@
     if (!timer) timer = setTimeout(refresh, Math.max(0, leastPause - (Date.now() - last)));
   };
   TensorPlay.refresh = soon;
+  // What a page shows may be gone before another is opened.
+  TensorPlay.leave = (leaving) => { isLeaving = leaving; };
 
   const heard = (kind) => {
     lastHeard = Date.now();

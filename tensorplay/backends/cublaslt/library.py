@@ -18,7 +18,7 @@ from tensorplay.errors import KernelUnavailableError
 
 __all__ = ["available", "cublas", "cublaslt", "driver", "library_file", "library_identity", "library_version", "nvrtc"]
 
-_HOW_TO_INSTALL = "pip install tensorplay[cuda]"
+_HOW_TO_INSTALL = "pip install '.[cuda]' in a clone of TensorPlay"
 _DRIVER = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
 # The wheels that hold cuBLASLt, newest naming first.
 _WHEELS = ("nvidia-cublas", "nvidia-cublas-cu13", "nvidia-cublas-cu12")

@@ -15,8 +15,9 @@ from tensorplay.service.client.calls import LONGEST_POLL_S, OVER, Filters, Resul
 from tensorplay.service.client.error import ServiceError
 from tensorplay.service.client.event import Event, EventReader
 from tensorplay.service.client.ranks import AsyncRankMethods
+from tensorplay.service.file_schemas import FileModel
+from tensorplay.service.runtime_schemas import DeviceModel, RuntimeModel
 from tensorplay.service.schemas import (
-    FileModel,
     InstanceModel,
     JobModel,
     LogEntry,
@@ -108,6 +109,10 @@ class AsyncClient(AsyncChanges, AsyncRankMethods):
         """Return the switches by name."""
         return await self._do(calls.some_settings("switches"))
 
+    async def set_switch(self, name: str, value: bool) -> SettingModel:
+        """Change one switch at once, and return it as it is then."""
+        return await self._do(calls.set_switch(name, value))
+
     async def set_switches(
         self, *, enabled: bool | None = None, tuning: bool | None = None, record_untuned: bool | None = None
     ) -> dict[str, SettingModel]:
@@ -178,6 +183,14 @@ class AsyncClient(AsyncChanges, AsyncRankMethods):
     async def save_files(self) -> bool:
         """Let every results file be rewritten; return whether all were."""
         return await self._do(calls.save_files())
+
+    async def devices(self) -> list[DeviceModel]:
+        """Return the devices that were met, each with its validators, files and counts."""
+        return await self._do(calls.devices())
+
+    async def runtime(self) -> RuntimeModel:
+        """Return versions, what is ready to run, what is spent, and the revision of every list."""
+        return await self._do(calls.runtime())
 
     async def validators(self) -> dict[str, dict[str, str]]:
         """Return the facts that a results file must match, by device."""

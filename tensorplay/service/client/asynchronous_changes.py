@@ -27,6 +27,10 @@ class AsyncChanges(ABC):
     async def _do(self, call: Call[T]) -> T:
         """Make a call."""
 
+    async def reresolve(self) -> int:
+        """Let every product be decided anew at its next call; return how many were ready to run."""
+        return await self._do(calls.reresolve())
+
     async def pin(self, result_id: str, *, if_match: str = "*") -> ResultModel:
         """Keep a winner as it is until it is unpinned: neither measuring nor a file replaces it."""
         return await self._do(change_calls.pin(result_id, if_match))

@@ -121,9 +121,9 @@ def error_of(response: httpx.Response) -> ServiceError:
     try:
         document = response.json()
         code, detail = document["type"].rpartition(":")[2], str(document["detail"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        code, detail = "http", response.reason_phrase or "the request was refused"
-    return ServiceError(response.status_code, code, detail)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ServiceError(response.status_code, "http", response.reason_phrase or "the request was refused")
+    return ServiceError(response.status_code, code, detail, document)
 
 
 def unreachable(call_path: str, error: httpx.HTTPError) -> ServiceError:

@@ -8,8 +8,9 @@ from urllib.parse import quote
 import httpx
 
 from tensorplay.service.client.call import Call, reader_of
+from tensorplay.service.file_schemas import FileModel
+from tensorplay.service.runtime_schemas import DeviceModel, RuntimeModel
 from tensorplay.service.schemas import (
-    FileModel,
     InstanceModel,
     JobModel,
     Listed,
@@ -44,6 +45,9 @@ _stats = reader_of(dict[str, int])
 _validators = reader_of(dict[str, dict[str, str]])
 _written = reader_of(bool, "written")
 _instance = reader_of(InstanceModel)
+_devices = reader_of(list[DeviceModel], "items")
+_runtime = reader_of(RuntimeModel)
+_plans = reader_of(int, "plans")
 
 
 class Filters(TypedDict, total=False):
@@ -93,6 +97,10 @@ def settings() -> Call[list[SettingModel]]:
 
 def set_setting(name: str, value: object) -> Call[SettingModel]:
     return Call(method="PUT", path=f"{_API}settings/{quote(name, safe='')}", read=_setting, body={"value": value})
+
+
+def set_switch(name: str, value: bool) -> Call[SettingModel]:
+    return Call(method="PUT", path=f"{_API}switches/{quote(name, safe='')}", read=_setting, body={"value": value})
 
 
 def some_settings(group: str) -> Call[dict[str, SettingModel]]:
@@ -153,6 +161,18 @@ def stats() -> Call[dict[str, int]]:
 
 def log(since: int) -> Call[list[LogEntry]]:
     return Call(method="GET", path=f"{_API}log", read=_log, query={"since": str(since)})
+
+
+def devices() -> Call[list[DeviceModel]]:
+    return Call(method="GET", path=f"{_API}devices", read=_devices)
+
+
+def runtime() -> Call[RuntimeModel]:
+    return Call(method="GET", path=f"{_API}runtime", read=_runtime)
+
+
+def reresolve() -> Call[int]:
+    return Call(method="POST", path=f"{_API}actions/reresolve", read=_plans)
 
 
 def instance() -> Call[InstanceModel]:

@@ -47,5 +47,6 @@ async def show_settings(request: Request, state: Shared, q: Text = "") -> Respon
         groups={name: [(each, editor_of(each.name, each.value)) for each in wanted if group(each) == name]
                 for name in names},
         is_empty=not wanted,
+        spent=state.runtime.context.spent_tuning_seconds(),
         q=q,
     )  # fmt: skip

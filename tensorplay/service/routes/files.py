@@ -13,10 +13,10 @@ from tensorplay.errors import TensorPlayError
 from tensorplay.service.export import attachment
 from tensorplay.service.file_changes import Conditions, loaded, saved
 from tensorplay.service.file_names import FILE_PATTERN, RESULTS_PATTERN
-from tensorplay.service.file_schemas import LoadReport, LoadRequest, SaveReport, SaveRequest
+from tensorplay.service.file_schemas import FileModel, LoadReport, LoadRequest, SaveReport, SaveRequest
 from tensorplay.service.problems import Problem
 from tensorplay.service.result_files import FoundFile
-from tensorplay.service.schemas import FileModel, Listed, ProblemModel
+from tensorplay.service.schemas import Listed, ProblemModel
 from tensorplay.service.state import WRITES, IfMatch, IfNoneMatch, Shared, State, listed
 
 __all__ = ["files_of", "router"]
@@ -40,7 +40,7 @@ router = APIRouter(tags=["files"])
 
 async def files_of(state: State) -> list[FileModel]:
     """Return the files by name; their folders are nobody's business."""
-    found = await state.worker.run(state.files.listed)
+    found = await state.worker.read(state.files.listed)
     ours = {}
     for device, _ in state.runtime.context.results_files():
         with suppress(TensorPlayError):
@@ -52,7 +52,9 @@ def _model_of(found: FoundFile, ours: list[list[Validator]]) -> FileModel:
     theirs = [Validator(*pair) for pair in found.validators]
     modified = None
     if found.modified_ns is not None:
-        modified = datetime.fromtimestamp(found.modified_ns / 1e9, UTC).isoformat(timespec="seconds")
+        # A file may say that it is of a year that has five digits.
+        with suppress(ValueError, OverflowError, OSError):
+            modified = datetime.fromtimestamp(found.modified_ns / 1e9, UTC).isoformat(timespec="seconds")
     return FileModel(
         name=found.name,
         kind=found.kind,  # type: ignore[arg-type] # one of them by construction
@@ -86,7 +88,7 @@ async def refuse_reading_save() -> None:
 @router.get("/files/{name}", operation_id="files_read", response_class=Response, responses=_TEXT)
 async def read_file(state: Shared, name: _Name, if_none_match: IfNoneMatch = None) -> Response:
     """Return what a file holds, as plain text to be saved, and never to be shown by a browser."""
-    found, data = await state.worker.run(partial(state.files.read, name))
+    found, data = await state.worker.read(partial(state.files.read, name))
     headers = {"ETag": found.etag or "", "Content-Security-Policy": _SANDBOX}
     if if_none_match is not None and if_none_match == found.etag:
         return Response(status_code=304, headers=headers)

@@ -1,13 +1,19 @@
-"""What the runtime met: the process, validators, counts and the log."""
+"""What the runtime met: the process, its devices and their validators, counts and the log."""
 
+from collections import Counter
+from pathlib import PurePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from tensorplay.service.identity import device_of
+from tensorplay.service.installed import installed_packages
+from tensorplay.service.listing import Filter
+from tensorplay.service.runtime_schemas import DeviceModel, Reresolved, RuntimeModel
 from tensorplay.service.schemas import InstanceModel, Listed, LogEntry
-from tensorplay.service.state import Shared, listed
+from tensorplay.service.state import WRITES, Shared, State, listed
 
-__all__ = ["router"]
+__all__ = ["devices_of", "router"]
 
 router = APIRouter(tags=["runtime"])
 
@@ -18,6 +24,64 @@ async def read_root(state: Shared) -> InstanceModel:
     """Return what process this is."""
     devices = [device for device, _ in state.runtime.context.results_files()]
     return InstanceModel(**state.instance._asdict(), read_only=state.runtime.read_only, devices=devices)
+
+
+def devices_of(state: State) -> list[DeviceModel]:
+    """Return the devices that were met, without touching one."""
+    runtime = state.runtime
+    validators = runtime.validators()
+    files: dict[str, list[str]] = {}
+    for device, path in runtime.context.results_files():
+        files.setdefault(device, []).append(PurePath(path).name)
+    untuned = Counter(device_of(row.params) for row in runtime.untuned())
+    rejections = Counter(device_of(each.params) for each in runtime.rejections() if each.healed is None)
+    return [
+        DeviceModel(
+            device=device,
+            is_known=device in validators,
+            validators=dict(validators.get(device, ())),
+            files=names,
+            results=runtime.index().page(Filter(device=device), "op", 1, None).total,
+            untuned=untuned[device],
+            rejections=rejections[device],
+        )
+        for device, names in files.items()
+    ]
+
+
+@router.get("/devices", operation_id="devices_list", response_model=Listed[DeviceModel])
+async def list_devices(state: Shared) -> Any:
+    """Return the devices that were met."""
+    return listed(devices_of(state), state.runtime.revision("results"))
+
+
+@router.get("/runtime", operation_id="runtime_read")
+async def read_runtime(state: Shared) -> RuntimeModel:
+    """Return the runtime: versions, what is ready to run, what is spent, and the revision of every list."""
+    runtime = state.runtime
+    settings = {setting.name: setting for setting in runtime.settings()}
+    return RuntimeModel(
+        version=state.instance.version,
+        python=state.instance.python,
+        packages=installed_packages(),
+        plans=len(runtime.context.plans),
+        spent_tuning_seconds=round(runtime.context.spent_tuning_seconds(), 3),
+        workspace_mib=int(str(settings["workspace_mib"].value)),
+        revisions=runtime.revisions(),
+        variables=sorted(each.variable for each in settings.values() if each.origin == "environment"),
+    )
+
+
+@router.post(
+    "/actions/reresolve",
+    operation_id="actions_reresolve",
+    status_code=202,
+    response_model=Reresolved,
+    dependencies=WRITES,
+)
+async def reresolve(state: Shared) -> Reresolved:
+    """Let every product be decided anew at its next call, by what is recorded and set then."""
+    return Reresolved(plans=state.runtime.reresolve())
 
 
 @router.get("/validators", operation_id="validators_read")

@@ -1,7 +1,10 @@
 """For those who watch processes: liveness, readiness, and numbers for Prometheus."""
 
+import asyncio
+
 from fastapi import APIRouter, Request, Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 
 from tensorplay.service.metrics import RuntimeCollector
 from tensorplay.service.own_user import is_own_user
@@ -9,6 +12,8 @@ from tensorplay.service.rank_metrics import RankMetrics
 from tensorplay.service.state import Shared
 
 __all__ = ["router"]
+
+_LOOK_S = 0.01
 
 router = APIRouter(tags=["health"])
 
@@ -30,11 +35,23 @@ async def readyz(state: Shared, response: Response) -> dict[str, str]:
 
 @router.get("/metrics", operation_id="metrics", response_class=Response)
 async def metrics(request: Request, state: Shared) -> Response:
-    """Return counts for Prometheus; never a shape as a label. The first rank of a host answers for all of them."""
+    """Return counts for Prometheus, as OpenMetrics where that is accepted; never a shape as a label.
+
+    The first rank of a host answers for all of them.
+    """
     registry = CollectorRegistry()
     # The ranks ask each other through the private socket, and want what is each one's own.
     if state.ranks.is_first and not is_own_user(request.scope):
         registry.register(RankMetrics(await state.ranks.metrics(request.app)))
     else:
-        registry.register(RuntimeCollector(state))
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        registry.register(RuntimeCollector(state, await _lag_s()))
+    encode, kind = choose_encoder(request.headers.get("accept", ""))
+    return Response(encode(registry), headers={"Content-Type": kind, "Vary": "Accept"})
+
+
+async def _lag_s() -> float:
+    """Return how much later than it should this loop wakes up: as late as the program lets it."""
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    await asyncio.sleep(_LOOK_S)
+    return max(0.0, loop.time() - begin - _LOOK_S)

@@ -1,12 +1,14 @@
 """Tuning jobs."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from tensorplay.database.csv_text import parse_results, parse_untuned
+from tensorplay.database.csv_text import each_line, each_untuned_line
+from tensorplay.database.record import Entry
 from tensorplay.errors import SignatureError
 from tensorplay.gemm import Signature, parse_signature
 from tensorplay.service.jobs import OVER, Job
@@ -57,12 +59,12 @@ def _tag(state: State, job: Job) -> str:
     return f'"j{state.instance.id[:6]}-{job.id}-{job.revision}"'
 
 
-async def _signatures(state: State, request: JobRequest) -> list[Signature]:
+async def _signatures(state: State, request: JobRequest) -> Sequence[tuple[str, str]]:
     source = request.source
     if [source.untuned is True, source.signatures is not None, source.file is not None].count(True) != 1:
         raise Problem(422, "bad-source", "give one of `untuned: true`, `signatures` and `file`")
     if source.file is not None:
-        return await state.worker.run(partial(_of_file, state.files, source.file))
+        return await state.worker.read(partial(_of_file, state.files, source.file))
     if source.signatures is None:
         return [row.signature for row in state.runtime.untuned()]
     found = []
@@ -118,7 +120,7 @@ async def read_job(
     """Return a job; with `wait`, once it is over, or after so many seconds."""
     job = state.jobs.get(identity)
     left = wait
-    while job.state not in OVER and left > 0:
+    while job.state not in OVER and left > 0 and not state.hub.is_closed():
         await asyncio.sleep(min(_POLL_S, left))
         left -= _POLL_S
     tag = _tag(state, job)
@@ -128,12 +130,13 @@ async def read_job(
     return model_of(job)
 
 
-def _of_file(files: ResultFiles, name: str) -> list[Signature]:
+def _of_file(files: ResultFiles, name: str) -> Sequence[tuple[str, str]]:
     """Return the signatures of an untuned file, or those that a results file has winners of."""
     found, data = files.read(name)
     if found.kind == "results":
-        return [entry.signature for entry in parse_results(data).entries]
-    return list(parse_untuned(data).signatures)
+        return [each[:2] for each in each_line(data) if isinstance(each, Entry)]
+    # Plain tuples, as in `Entries`.
+    return [each[:] for each in each_untuned_line(data) if isinstance(each, Signature)]
 
 
 @router.post(

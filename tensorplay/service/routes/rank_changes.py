@@ -95,6 +95,18 @@ async def save_files(request: Request, state: Shared, rank: _Who) -> Response:
 
 
 @router.post(
+    "/ranks/{rank}/actions/reresolve",
+    operation_id="ranks_reresolve",
+    response_model=None,
+    responses=_CHANGED,
+    dependencies=WRITES,
+)
+async def reresolve(request: Request, state: Shared, rank: _Who) -> Response:
+    """Let every product of one rank, or of each, be decided anew at its next call."""
+    return await _change(request, state, rank, "POST", "actions/reresolve")
+
+
+@router.post(
     "/ranks/{rank}/jobs/{identity}/cancel",
     operation_id="ranks_cancel",
     response_model=None,
@@ -173,10 +185,19 @@ def _item(number: int, answer: Answer | Problem) -> RankAnswer:
         if isinstance(answer, Problem):
             raise answer
         response = proxied(answer)
+        body = _json(answer.headers, answer.content)
     except Problem as problem:
         return RankAnswer(local_rank=number, status=problem.status, body=document_of(problem))
-    return RankAnswer(local_rank=number, status=response.status_code, body=_json(answer.headers, answer.content))
+    return RankAnswer(local_rank=number, status=response.status_code, body=body)
 
 
 def _json(headers: Mapping[str, str], content: bytes) -> Any:
-    return json.loads(content) if content and "json" in headers.get("content-type", "") else None
+    """Return what a rank answered; a 502 `Problem` for what could not be told on."""
+    if not content or "json" not in headers.get("content-type", ""):
+        return None
+    try:
+        body = json.loads(content)
+        json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise Problem(502, "rank-failed", "what the rank answers is not understood; its log says why") from None
+    return body

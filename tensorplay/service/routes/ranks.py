@@ -29,7 +29,17 @@ FAILED: dict[int | str, dict[str, Any]] = {
     504: {"model": ProblemModel, "description": "The rank does not answer in time."},
 }
 _Part = Literal[
-    "stats", "results", "results.csv", "results.jsonl", "rejections", "untuned", "files", "validators", "log"
+    "stats",
+    "results",
+    "results.csv",
+    "results.jsonl",
+    "rejections",
+    "untuned",
+    "files",
+    "validators",
+    "log",
+    "devices",
+    "runtime",
 ]
 # Their paths take changes too.
 _CHANGING_PARTS = ("settings", "switches", "budgets", "jobs")

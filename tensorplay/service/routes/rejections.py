@@ -1,13 +1,13 @@
 """Recorded winners that did not run, and what results files were refused for."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 
 from fastapi import APIRouter, Response
 
 from tensorplay.gemm import Signature
-from tensorplay.runtime.listeners import REJECTED
 from tensorplay.runtime.merge_report import FileFault
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.service.export import CSV, attachment, csv_of, streamed
@@ -42,6 +42,7 @@ def _of_winner(state: State, rejection: Rejection) -> RejectionModel:
         code = "check_failed"
     elif "DETERMINISTIC" in reason:
         code = "not_allowed"
+    met = state.runtime.context.rejection_meetings(op, params, kernel)
     return RejectionModel(
         id=result_id(f"{op},{params}", kernel),
         result_id=result_id(op, params),
@@ -50,7 +51,9 @@ def _of_winner(state: State, rejection: Rejection) -> RejectionModel:
         op=op,
         params=params,
         kernel=kernel,
-        first_seen=state.runtime.first_seen(REJECTED, op, params, kernel),
+        count=met.times if met else 1,
+        first_seen=_time(met.first) if met else None,
+        last_seen=_time(met.last) if met else None,
         healed=healed,
     )
 
@@ -78,6 +81,10 @@ def _of_file(fault: FileFault) -> Iterator[RejectionModel]:
             file=PurePath(path).name,
             line=line.number,
         )
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _cell(value: object) -> object:
@@ -131,6 +138,6 @@ async def retune(state: Shared, identity: Identity, response: Response) -> Any:
         raise Problem(409, "not-a-winner", "this is wrong with a whole file; remove the file, or tune what is untuned")
     row = state.runtime.index().get(rejection.result_id)
     if row is not None and row.pinned:
-        raise Problem(409, "pinned", "the winner of this signature is pinned; DELETE its pin first")
+        raise Problem(409, "pinned", "the winner of this signature is pinned; unpin it first")
     job = state.jobs.start([Signature(rejection.op, rejection.params)], kind="retune")
     return accepted(job, response, "../../")

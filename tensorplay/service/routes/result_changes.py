@@ -37,7 +37,7 @@ def _unless_refused(code: str) -> Iterator[None]:
 
 def _check_free(row: Row) -> None:
     if row.pinned:
-        raise Problem(409, "pinned", "this winner is pinned; DELETE its pin first")
+        raise Problem(409, "pinned", "this winner is pinned; unpin it first")
 
 
 @router.put("/results/{identity}/pin", operation_id="results_pin", response_model=ResultModel, dependencies=WRITES)

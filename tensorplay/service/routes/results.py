@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from tensorplay.database.csv_text import format_results
-from tensorplay.database.record import Entry, Validator
-from tensorplay.service.export import CSV, JSON_LINES, as_csv, as_json_lines, attachment, streamed
+from tensorplay.database.record import Validator
+from tensorplay.gemm.dtype import dtype_called
+from tensorplay.service.export import CSV, JSON_LINES, as_csv, as_json_lines, as_results_file, attachment, streamed
 from tensorplay.service.identity import ID_PATTERN, shape_id
 from tensorplay.service.listing import Filter
 from tensorplay.service.problems import Problem
@@ -50,10 +50,11 @@ async def filter_of(
     pinned: bool | None = None,
     q: _Word = None,
 ) -> Filter:
-    """Return the filter that a query asks for."""
+    """Return the filter that a query asks for; a dtype may be `Float64`, `float64` or `double`."""
+    known = dtype_called(dtype) if dtype else None
     return Filter(
-        op=op, dtype=dtype, transposed=transposed, bias=bias, device=device, kernel=kernel, origin=origin,
-        m_min=m_min, m_max=m_max, n_min=n_min, n_max=n_max, k_min=k_min, k_max=k_max, pinned=pinned, q=q,
+        op=op, dtype=known.word if known else dtype, transposed=transposed, bias=bias, device=device, kernel=kernel,
+        origin=origin, m_min=m_min, m_max=m_max, n_min=n_min, n_max=n_max, k_min=k_min, k_max=k_max, pinned=pinned, q=q,
     )  # fmt: skip
 
 
@@ -132,11 +133,8 @@ async def export_csv(
     rows = state.runtime.index().rows(wanted)
     if format == "tunableop":
         validators = {pair for pairs in state.runtime.validators().values() for pair in pairs}
-        text = format_results(
-            [Validator(*pair) for pair in sorted(validators)],
-            [Entry(row.op, row.params, row.kernel, row.time_ms) for row in rows],
-        )
-        return streamed([text], "text/csv", attachment("tunableop_results.csv"))
+        parts = as_results_file([Validator(*pair) for pair in sorted(validators)], rows)
+        return streamed(parts, "text/csv", attachment("tunableop_results.csv"))
     return streamed(as_csv(rows), "text/csv", attachment("results.csv"))
 
 

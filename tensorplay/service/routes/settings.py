@@ -1,21 +1,24 @@
 """Switches, budgets and all other settings."""
 
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Path, Response
 
 from tensorplay.errors import SettingError
 from tensorplay.runtime.settings import SettingState
+from tensorplay.runtime.settings_table import setting_of
 from tensorplay.service.live_runtime import FILE_SETTINGS
 from tensorplay.service.problems import Problem
-from tensorplay.service.schemas import BudgetPatch, Listed, SettingModel, SettingPatch, SwitchPatch, Value
-from tensorplay.service.state import NOT_CHANGED, IfMatch, IfNoneMatch, Shared, State, check_match, etag, listed
+from tensorplay.service.schemas import BudgetPatch, Listed, SettingModel, SettingPatch, SwitchPatch, SwitchValue, Value
+from tensorplay.service.state import NOT_CHANGED, WRITES, IfMatch, IfNoneMatch, Shared, State, check_match, etag, listed
 
 __all__ = ["router"]
 
 SWITCHES = ("enabled", "tuning", "record_untuned")
 BUDGETS = ("max_tuning_duration_ms", "max_tuning_samples", "total_tuning_seconds", "workspace_mib")
+SPENT = "spent_tuning_seconds"
+_Switch = Annotated[str, Path(max_length=64, examples=["tuning"])]
 
 router = APIRouter(tags=["settings"])
 
@@ -37,6 +40,23 @@ def _some(state: State, response: Response, names: tuple[str, ...]) -> dict[str,
     return {each.name: model_of(state, each) for each in state.runtime.settings() if each.name in names}
 
 
+def _budgets(state: State, response: Response) -> dict[str, SettingModel]:
+    spent = state.runtime.context.spent_tuning_seconds()
+    return _some(state, response, BUDGETS) | {
+        SPENT: SettingModel(
+            name=SPENT, value=round(spent, 3), default=0.0, origin="counted", locked=True, variable="",
+            allowed="nothing: it is counted",
+            help="Time that this process has measured for, in seconds: what total_tuning_seconds bounds.",
+        )
+    }  # fmt: skip
+
+
+def _given(patch: SwitchPatch | BudgetPatch) -> dict[str, Any]:
+    """Return what a merge patch says: what is left out stays, and null puts the default back."""
+    said = patch.model_dump(exclude_unset=True)
+    return {name: setting_of(name).default if value is None else value for name, value in said.items()}
+
+
 def _change(state: State, values: dict[str, Any], if_match: str | None) -> None:
     state.check_writable()
     check_match(state, "settings", if_match, required=False)
@@ -46,16 +66,22 @@ def _change(state: State, values: dict[str, Any], if_match: str | None) -> None:
             raise Problem(404, "not-found", "there is no such setting; GET /settings lists them")
         if state.runtime.is_locked(name):
             raise Problem(409, "locked", f"{name} cannot be changed by a client: no path is taken from one")
-    for name, value in values.items():
-        try:
+    try:
+        # All of them are allowed, or none is set.
+        for name, value in values.items():
+            setting_of(name).check(value)
+        for name, value in values.items():
             state.runtime.set(name, value)
-        except SettingError as error:
-            raise Problem(422, "not-allowed", str(error)) from None
+    except SettingError as error:
+        raise Problem(422, "not-allowed", str(error)) from None
 
 
-@router.get("/switches", operation_id="switches_read")
-async def read_switches(state: Shared, response: Response) -> dict[str, SettingModel]:
+@router.get("/switches", operation_id="switches_read", responses=NOT_CHANGED, response_model=dict[str, SettingModel])
+async def read_switches(state: Shared, response: Response, if_none_match: IfNoneMatch = None) -> Any:
     """Return the switches of feature, measuring and recording."""
+    tag = etag(state, "settings")
+    if if_none_match == tag:
+        return Response(status_code=304, headers={"ETag": tag})
     return _some(state, response, SWITCHES)
 
 
@@ -63,24 +89,35 @@ async def read_switches(state: Shared, response: Response) -> dict[str, SettingM
 async def change_switches(
     state: Shared, patch: SwitchPatch, response: Response, if_match: IfMatch = None
 ) -> dict[str, SettingModel]:
-    """Change the switches that are named; they act at once."""
-    _change(state, patch.model_dump(exclude_none=True), if_match)
+    """Change the switches that are named; they act at once, and null puts the default back."""
+    _change(state, _given(patch), if_match)
     return _some(state, response, SWITCHES)
+
+
+@router.put("/switches/{name}", operation_id="switches_put", dependencies=WRITES)
+async def put_switch(
+    state: Shared, name: _Switch, given: SwitchValue, response: Response, if_match: IfMatch = None
+) -> SettingModel:
+    """Change one switch; the same value changes nothing."""
+    if name not in SWITCHES:
+        raise Problem(404, "not-found", f"there is no such switch; allowed: {', '.join(SWITCHES)}")
+    _change(state, {name: given.value}, if_match)
+    return _some(state, response, (name,))[name]
 
 
 @router.get("/budgets", operation_id="budgets_read")
 async def read_budgets(state: Shared, response: Response) -> dict[str, SettingModel]:
-    """Return the ceilings of measuring."""
-    return _some(state, response, BUDGETS)
+    """Return the ceilings of measuring, and what is spent of the seconds."""
+    return _budgets(state, response)
 
 
 @router.patch("/budgets", operation_id="budgets_change")
 async def change_budgets(
     state: Shared, patch: BudgetPatch, response: Response, if_match: IfMatch = None
 ) -> dict[str, SettingModel]:
-    """Change the budgets that are named; a measurement that runs keeps those that it began with."""
-    _change(state, patch.model_dump(exclude_none=True), if_match)
-    return _some(state, response, BUDGETS)
+    """Change the budgets that are named; null is the default. What is being measured keeps what it began with."""
+    _change(state, _given(patch), if_match)
+    return _budgets(state, response)
 
 
 @router.get("/settings", operation_id="settings_list", responses=NOT_CHANGED, response_model=Listed[SettingModel])
@@ -94,7 +131,7 @@ async def list_settings(state: Shared, response: Response, if_none_match: IfNone
     return listed(items, state.runtime.revision("settings"))
 
 
-@router.patch("/settings", operation_id="settings_change")
+@router.patch("/settings", operation_id="settings_change", dependencies=WRITES)
 async def change_settings(
     state: Shared, patch: SettingPatch, response: Response, if_match: IfMatch = None
 ) -> dict[str, SettingModel]:
@@ -103,7 +140,7 @@ async def change_settings(
     return _some(state, response, tuple(patch.values))
 
 
-@router.put("/settings/{name}", operation_id="settings_put")
+@router.put("/settings/{name}", operation_id="settings_put", dependencies=WRITES)
 async def put_setting(
     state: Shared, name: str, given: Value, response: Response, if_match: IfMatch = None
 ) -> SettingModel:

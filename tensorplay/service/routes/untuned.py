@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 
 from tensorplay.database.csv_text import format_untuned_line
-from tensorplay.runtime.listeners import UNTUNED
 from tensorplay.service.export import CSV, attachment, csv_of, streamed
 from tensorplay.service.problems import Problem
 from tensorplay.service.routes.results import MOST_ROWS, Identity
@@ -23,7 +22,7 @@ router = APIRouter(tags=["untuned"])
 
 def model_of(state: State, row: UntunedRow) -> UntunedModel:
     """Return an untuned signature as clients see it."""
-    first = state.runtime.first_seen(UNTUNED, row.op, row.params)
+    first = state.runtime.first_seen(row.op, row.params)
     return UntunedModel(id=row.id, op=row.op, params=row.params, calls=row.calls, first_seen=first)
 
 

@@ -15,7 +15,7 @@ import schemathesis
 from tensorplay.runtime.context import TuningContext
 from tensorplay.service.app import ServiceSettings, create_app
 
-TOKEN = "right"  # noqa: S105 - of these tests
+TOKEN = "right-and-too-long-to-be-guessed"  # noqa: S105 - of these tests
 PROBLEM = "application/problem+json"
 
 

@@ -108,6 +108,23 @@ def test_a_body_that_is_none_is_refused_and_never_a_failure(addresses: list[tupl
                     json.loads(answer.body)
 
 
+FORMS = [
+    b"token=", b"token=%00", b"token=%ff%fe", b"token=%ed%a0%80", b"token", b"&" * 2000, b"=" * 2000, b"a=1;" * 500,
+    b"token=wrong&token=right", b"next=//evil.example&token=%E2%98%83", b"token=" + b"%" * 5000,
+    b"%74oken=\xe9",
+]  # fmt: skip
+
+
+def test_a_form_that_is_none_is_refused_and_never_a_failure(caller: Any) -> None:
+    for kind in ("application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=\x00"):
+        for body in (*FORMS, *BODIES):
+            for accept in ("text/html", "*/*"):
+                answer = caller.ask("POST", "/login", headers={"Content-Type": kind, "Accept": accept}, body=body)
+                answer.check()
+                assert answer.status >= 400
+                assert "set-cookie" not in answer.headers
+
+
 @pytest.mark.parametrize("headers", [TOKEN, {**TOKEN, "Accept": "text/html"}], ids=["program", "person"])
 def test_a_query_that_is_none_is_never_a_failure(
     addresses: list[tuple[str, str]], caller: Any, headers: dict[str, str]

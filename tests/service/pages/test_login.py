@@ -9,18 +9,18 @@ from tensorplay.runtime.context import TuningContext
 from tensorplay.service.app import ServiceSettings, create_app
 from tensorplay.service.pages.login import LoginCode
 
-TOKEN = "right"  # noqa: S105 - of this test
+TOKEN = "the-right-token"  # noqa: S105 - of this test
 Ask = Callable[..., httpx.Response]
 
 
 def test_a_code_works_once() -> None:
-    codes = LoginCode("token")
+    codes = LoginCode()
     code = codes.renew()
-    assert codes.redeem("x" * len(code)) is None
-    assert codes.redeem(code) == "token"
-    assert codes.redeem(code) is None
-    assert codes.redeem("") is None
-    assert codes.redeem("é") is None
+    assert codes.redeem("x" * len(code)) is False
+    assert codes.redeem(code) is True
+    assert codes.redeem(code) is False
+    assert codes.redeem("") is False
+    assert codes.redeem("é") is False
 
 
 def test_the_printed_address_is_exchanged_for_a_cookie_of_which_no_script_knows(ask: Ask, app: Starlette) -> None:

@@ -52,6 +52,27 @@ def test_a_page_without_data_says_what_to_do(ask: Ask, path: str) -> None:
     assert '<html lang="en"' in answer.text
 
 
+def test_how_often_a_rejection_was_met_is_shown(
+    ask: Ask, run: Run, context: TuningContext, backend: ScriptedBackend
+) -> None:
+    _seeded(run, context, backend)
+    for _ in range(2):
+        context.reresolve()
+        run(4)
+    assert ", met 2 times, last <time" in ask("/rejections").text
+
+
+def test_what_is_spent_of_the_seconds_stands_beside_them(ask: Ask, run: Run, context: TuningContext) -> None:
+    run(4)
+    assert f"spent {round(context.spent_tuning_seconds(), 1)} s" in ask("/settings").text
+
+
+def test_a_new_file_is_saved_where_there_are_winners(ask: Ask, run: Run, tmp_path: Path) -> None:
+    assert "data-save" not in ask("/devices").text
+    run(4)
+    assert 'data-save="./api/v1/files/"' in ask("/devices").text
+
+
 def test_every_page_shows_data(ask: Ask, run: Run, context: TuningContext, backend: ScriptedBackend) -> None:
     _seeded(run, context, backend)
     for path in _all_paths(ask):

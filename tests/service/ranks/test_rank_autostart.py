@@ -43,7 +43,9 @@ def test_without_ranks_there_is_an_address_and_a_record_and_no_socket(tmp_path: 
     ended = subprocess.run(
         [sys.executable, "-P", "-W", "error", "-c", code, str(folder)],
         cwd=tmp_path,
-        env=os.environ | {"TP_TUNABLEOP_DASHBOARD": "127.0.0.1:0", "TENSORPLAY_RUNTIME_DIR": str(folder)},
+        env=os.environ
+        | {"TP_TUNABLEOP_DASHBOARD": "127.0.0.1:0", "TENSORPLAY_RUNTIME_DIR": str(folder)}
+        | {"TENSORPLAY_TOKEN": "of-the-user"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -103,3 +103,12 @@ def test_a_rank_measures_what_it_is_told_to(
 def test_all_ranks_write_their_files(first: httpx.Client) -> None:
     answer = first.post("api/v1/ranks/all/files/save")
     assert [each["status"] for each in answer.json()["items"]] == [200, 200, 403]
+
+
+def test_all_ranks_decide_their_products_anew(first: httpx.Client, ranks: Any) -> None:
+    answer = first.post("api/v1/ranks/all/actions/reresolve")
+    assert [each["status"] for each in answer.json()["items"]] == [202, 202, 403]
+    assert set(answer.json()["items"][1]["body"]) == {"plans"}
+    assert first.post("api/v1/ranks/1/actions/reresolve").status_code == 202
+    without = httpx.post(f"{ranks[0].url}api/v1/ranks/1/actions/reresolve")
+    assert without.status_code == 401

@@ -70,7 +70,7 @@ def test_nobody_else_can_look_into_the_folder_and_no_token_lies_there(ranks: Any
 @pytest.mark.parametrize(
     "part",
     ["settings", "switches", "budgets", "results", "results?limit=1", "rejections", "untuned", "jobs", "files",
-     "validators", "log", "results.csv", "results.jsonl", "stats"],
+     "validators", "log", "results.csv", "results.jsonl", "stats", "devices", "runtime"],
 )  # fmt: skip
 def test_what_is_read_of_a_rank_is_what_it_answers_itself(ranks: Any, first: httpx.Client, part: str) -> None:
     with ranks[1].client() as itself:

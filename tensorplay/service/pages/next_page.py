@@ -1,0 +1,27 @@
+"""Where a browser goes on once it has shown the token: to a page of ours, and nowhere else."""
+
+import re
+
+from starlette.requests import Request
+
+__all__ = ["checked_next", "next_of"]
+
+# The pages by name, one of them with an id, and a query; no scheme, no host, no dot, no slash at the beginning.
+_NEXT = re.compile(r"(?:[a-z]{2,20}(?:/[0-9a-z/]{1,80})?)?(?:\?[A-Za-z0-9%&=_.~+*-]{0,2000})?", re.ASCII)
+
+
+def checked_next(given: str) -> str:
+    """Return an address that is relative to the root if it may be a page of ours, else that of the overview."""
+    return given if _NEXT.fullmatch(given) and "//" not in given else ""
+
+
+def next_of(request: Request) -> str:
+    """Return the address of the page that was asked for, relative to the root; the overview's where it is none."""
+    known: str | None = getattr(request.state, "next", None)
+    if known is not None:
+        return known
+    path: str = request.scope["path"].removeprefix(request.scope.get("root_path", "")).lstrip("/")
+    if request.method not in {"GET", "HEAD"} or path == "login":
+        return ""
+    query = request.scope["query_string"].decode("ascii", "replace")
+    return checked_next(path + (f"?{query}" if query else ""))
