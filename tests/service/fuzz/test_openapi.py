@@ -29,7 +29,7 @@ CHECKS = [
     response_schema_conformance,
     response_headers_conformance,
 ]
-WITH_TOKEN = {"X-TensorPlay-Token": "right"}
+WITH_TOKEN = {"X-TensorPlay-Token": "right-and-too-long-to-be-guessed"}
 Operation = Any
 """One of the document; schemathesis's own type has four parameters that say nothing here."""
 OP = "GemmTunableOp_Float32"
