@@ -5,9 +5,8 @@ As a signal handler that multiplies does: on the same thread, between any two in
 
 import ctypes
 import sys
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -18,32 +17,8 @@ from tensorplay.backends.cublaslt.member import Member
 
 FILES = frozenset(f"{name}.py" for name in ("grouped_call", "pointer_arrays", "address_ring", "classic_handle"))
 MEMBERS = tuple(Member(False, False, m, 7, 9, 9, 7, 7) for m in (1, 5, 5, 3))
-
-
-class Interruption:
-    """Traces a call, and makes another one at a given line of it."""
-
-    def __init__(self, at: int, handler: Callable[[], object]) -> None:
-        self.lines = 0
-        self._at = at
-        self._handler = handler
-
-    def __call__(self, frame: FrameType, event: str, _argument: object) -> Any:
-        if Path(frame.f_code.co_filename).name not in FILES:
-            return None
-        if event == "line":
-            self.lines += 1
-            if self.lines == self._at:
-                self._handler()
-        return self
-
-    def during(self, call: Callable[[], object]) -> None:
-        """Make the call, interrupted."""
-        sys.settrace(self)
-        try:
-            call()
-        finally:
-            sys.settrace(None)
+# These are programs: their folder is where Python looks for it.
+Interruption: Any = import_module("interruption").Interruption
 
 
 class Products:
@@ -90,7 +65,7 @@ def interrupted(at: int, stream: int, *, warm: bool) -> int:
         for each in inner:
             each.run(call, stream)
 
-    interruption = Interruption(at, handler)
+    interruption = Interruption(at, handler, FILES)
     interruption.during(lambda: outer.run(call, stream))
     outer.check()
     if at <= interruption.lines:
@@ -98,7 +73,7 @@ def interrupted(at: int, stream: int, *, warm: bool) -> int:
             each.check()
     outer.run(call, stream)
     outer.check()
-    return interruption.lines
+    return int(interruption.lines)
 
 
 def main(folder: Path) -> None:

@@ -7,9 +7,9 @@ import ctypes
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from itertools import product
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -28,32 +28,8 @@ FILES = frozenset(
 LT = "lt_id3_tile13_stages3_splitk2_red2_swizzle0_custom0_inner0_cluster0"
 KERNELS = ("cublas", LT, LT)
 STREAM, WORKSPACE = 1, 2
-
-
-class Interruption:
-    """Traces a call, and makes another one at a given line of it."""
-
-    def __init__(self, at: int, handler: Callable[[], object]) -> None:
-        self.lines = 0
-        self._at = at
-        self._handler = handler
-
-    def __call__(self, frame: FrameType, event: str, _argument: object) -> Any:
-        if Path(frame.f_code.co_filename).name not in FILES:
-            return None
-        if event == "line":
-            self.lines += 1
-            if self.lines == self._at:
-                self._handler()
-        return self
-
-    def during(self, call: Callable[[], object]) -> None:
-        """Make the call, interrupted."""
-        sys.settrace(self)
-        try:
-            call()
-        finally:
-            sys.settrace(None)
+# These are programs: their folder is where Python looks for it.
+Interruption: Any = import_module("interruption").Interruption
 
 
 class Product:
@@ -104,7 +80,7 @@ def interrupted(
     buffers = workspace.workspaces(0)
     for each in (outer, inner):
         buffers.lend(each.stream)
-    interruption = Interruption(at, lambda: inner.run(backend))
+    interruption = Interruption(at, lambda: inner.run(backend), FILES)
     interruption.during(lambda: outer.run(backend))
     if at <= interruption.lines:
         assert outer.check(fake_call) != inner.check(fake_call) or shared
@@ -119,7 +95,7 @@ def interrupted(
     for kept in (*buffers._spares, *buffers._buffers.values()):
         kept.free()
     assert memory.live_bytes() == 0, "a workspace was lost"
-    return interruption.lines
+    return int(interruption.lines)
 
 
 def main(folder: Path) -> None:
