@@ -8,8 +8,8 @@ import time
 from gpu_steps.common import BACKEND, posed, step
 from tensorplay.backends.base import CandidateQuery
 from tensorplay.backends.cublaslt import library
-from tensorplay.backends.cublaslt.algorithm import build, capability, required_alignment
-from tensorplay.backends.cublaslt.attributes import Capability
+from tensorplay.backends.cublaslt.algorithm import build
+from tensorplay.backends.cublaslt.attributes import Capability, get_attribute
 from tensorplay.backends.cublaslt.device import current
 from tensorplay.backends.cublaslt.handle import handle_of
 from tensorplay.backends.cublaslt.heuristics import library_list, wide_list
@@ -80,10 +80,9 @@ def capabilities() -> str:
         with current(0):
             for kernel_id in library_list(handle_of(0), operation, workspace_bytes=DEFAULT_BYTES)[:4]:
                 algorithm = build(handle_of(0), operation, kernel_id, ceiling=DEFAULT_BYTES)
-                splits = capability(algorithm, Capability.SPLITK_SUPPORT)
-                lines.append(
-                    f"{problem.dtype.name} id{kernel_id.id}: {required_alignment(algorithm)} (split-k {splits})"
-                )
+                getter = library.cublaslt().matmul_algo_cap_get_attribute
+                splits = get_attribute(getter, algorithm.address, Capability.SPLITK_SUPPORT)
+                lines.append(f"{problem.dtype.name} id{kernel_id.id}: {algorithm.alignment} (split-k {splits})")
     return "; ".join(lines)
 
 

@@ -273,7 +273,8 @@ def test_a_graph_of_the_second_device_replays_the_eager_bits(torch: Any, tuned: 
     transposed = b.t().contiguous()
     with torch.cuda.device(1):
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # A stream of this device: torch's default for captures is of the device that captured first.
+        with torch.cuda.graph(graph, stream=torch.cuda.Stream(1)):
             tensorplay.mm(a, b, out=known)
             tensorplay.mm(a, transposed.t(), out=unknown)
     known.zero_()

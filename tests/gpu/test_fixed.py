@@ -2,11 +2,13 @@
 
 import threading
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tensorplay.backends.base import CandidateQuery
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.backends.cublaslt.classic import classic_plan
 from tensorplay.backends.cublaslt.gemv import gemv_plan
@@ -89,6 +91,26 @@ def test_a_thread_without_a_context_may_run_a_plan_and_keeps_none(backend: Cubla
     def work() -> None:
         with backend.open_trial(problem, rotating_bytes=0) as trial:
             trial.output(plan)
+        contexts.append(int(driver().cuCtxGetCurrent()[1]))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert contexts == [0]
+
+
+@pytest.mark.parametrize("breadth", ["heuristic", "wide", "search"])
+def test_a_thread_without_a_context_may_ask_for_candidates_and_keeps_none(
+    backend: CublasLtBackend, breadth: str
+) -> None:
+    from tensorplay.backends.cublaslt.library import driver
+
+    problem, contexts, query = posed("float32", 72, 40, 56), [], CandidateQuery(breadth=breadth)
+
+    def work() -> None:
+        plans = list(backend.candidates(problem, query))
+        for plan in plans[:4]:
+            list(islice(backend.neighbours(problem, plan, query), 20))
         contexts.append(int(driver().cuCtxGetCurrent()[1]))
 
     thread = threading.Thread(target=work)

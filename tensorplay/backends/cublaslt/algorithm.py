@@ -18,7 +18,7 @@ from tensorplay.backends.cublaslt.status import library_error, reason_of
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import LtKernelId
 
-__all__ = ["Algorithm", "build", "capability", "keeps_order", "read_kernel_id", "required_alignment"]
+__all__ = ["Algorithm", "build", "keeps_order", "read_kernel_id"]
 
 _ALIGNMENTS = (
     Capability.MIN_ALIGNMENT_A_BYTES,
@@ -41,16 +41,20 @@ class Algorithm:
         Scratch memory that it needs.
     waves : float
         How many times it fills the device.
+    alignment : int
+        The largest, in bytes, that it says it needs of an operand; 1 where it does not say.
     """
 
-    __slots__ = ("_memory", "address", "kernel_id", "waves", "workspace_bytes")
+    __slots__ = ("_memory", "address", "alignment", "kernel_id", "waves", "workspace_bytes")
 
-    def __init__(self, kernel_id: LtKernelId, memory: Any, workspace_bytes: int, waves: float) -> None:
+    def __init__(self, kernel_id: LtKernelId, memory: Any, checked: HeuristicResult) -> None:
         self.kernel_id = kernel_id
         self._memory = memory
         self.address = addressof(memory)
-        self.workspace_bytes = workspace_bytes
-        self.waves = waves
+        self.workspace_bytes = int(checked.workspace_size)
+        self.waves = float(checked.waves_count)
+        # Asked for here, where the device is current: the library would make it so for a thread that has none.
+        self.alignment = max(_capability(self.address, which) or 1 for which in _ALIGNMENTS)
 
     @property
     def opaque(self) -> bytes:
@@ -94,7 +98,7 @@ def build(handle: int, operation: Operation, kernel_id: LtKernelId, *, ceiling: 
         raise KernelUnavailableError(
             f"{kernel_id} needs {result.workspace_size} bytes of workspace, allowed: {ceiling}"
         )
-    algorithm = Algorithm(kernel_id, memory, result.workspace_size, result.waves_count)
+    algorithm = Algorithm(kernel_id, memory, result)
     if operation.problem.alignment < 16:
         _check_alignment(algorithm, operation.problem.alignment)
     return algorithm
@@ -114,16 +118,6 @@ def read_kernel_id(address: int) -> LtKernelId:
     return LtKernelId(*(get_attribute(getter, address, attribute) for attribute in AlgorithmAttribute))
 
 
-def capability(algorithm: Algorithm, which: Capability) -> int | None:
-    """Return what an algorithm says about itself, None where it does not say."""
-    return _capability(algorithm.address, which)
-
-
-def required_alignment(algorithm: Algorithm) -> int:
-    """Return the largest alignment in bytes that it says it needs of an operand; 1 where it does not say."""
-    return max(_capability(algorithm.address, which) or 1 for which in _ALIGNMENTS)
-
-
 def _checked(handle: int, operation: Operation, address: int) -> HeuristicResult:
     result = HeuristicResult()
     cublaslt().matmul_algo_check(
@@ -141,10 +135,9 @@ def _checked(handle: int, operation: Operation, address: int) -> HeuristicResult
 
 def _check_alignment(algorithm: Algorithm, alignment: int) -> None:
     # Pointers are no argument of the library's check: a kernel that wants more would fault.
-    needed = required_alignment(algorithm)
-    if needed > alignment:
+    if algorithm.alignment > alignment:
         raise KernelUnavailableError(
-            f"{algorithm.kernel_id} needs operands aligned to {needed} bytes, these are to {alignment}"
+            f"{algorithm.kernel_id} needs operands aligned to {algorithm.alignment} bytes, these are to {alignment}"
         )
 
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import ClassVar
 
 from tensorplay.backends.base import Backend, CandidateQuery, Plan, Trial
-from tensorplay.backends.cublaslt.algorithm import Algorithm, required_alignment
+from tensorplay.backends.cublaslt.algorithm import Algorithm
 from tensorplay.backends.cublaslt.capture import is_any_capture_seen
 from tensorplay.backends.cublaslt.classic import classic_plan
 from tensorplay.backends.cublaslt.classic_source import CLASSIC, ClassicSource
@@ -236,7 +236,7 @@ def _takes_part(source: str, query: CandidateQuery) -> bool:
 def _plans(operation: Operation, algorithms: Iterable[Algorithm]) -> Iterator[Plan]:
     """Yield the plans of algorithms that run on operands aligned as the problem's are."""
     for algorithm in algorithms:
-        if required_alignment(algorithm) <= operation.problem.alignment:
+        if algorithm.alignment <= operation.problem.alignment:
             yield algorithm_plan(operation, algorithm)
 
 

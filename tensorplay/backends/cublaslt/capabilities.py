@@ -81,19 +81,19 @@ def capabilities_of(ordinal: int, types: NumberTypes, algorithm_id: int) -> Capa
     lt, handle = cublaslt(), handle_of(ordinal)
     memory = (c_uint64 * 8)()
     address = addressof(memory)
-    try:
-        with current(ordinal):
+    with current(ordinal):
+        try:
             lt.matmul_algo_init(handle, *_numbers(types), algorithm_id, address)
-    except library_error():
-        return None
-    return Capabilities(
-        tiles=_listed(address, _Listing.TILE_IDS),
-        stages=_listed(address, _Listing.STAGES_IDS),
-        splits=_value(address, _Setting.SPLITK_SUPPORT) != 0,
-        reductions=_value(address, _Setting.REDUCTION_SCHEME_MASK),
-        swizzles=_value(address, _Setting.CTA_SWIZZLING_SUPPORT) != 0,
-        custom_max=max(0, _value(address, _Setting.CUSTOM_OPTION_MAX)),
-    )
+        except library_error():
+            return None
+        return Capabilities(
+            tiles=_listed(address, _Listing.TILE_IDS),
+            stages=_listed(address, _Listing.STAGES_IDS),
+            splits=_value(address, _Setting.SPLITK_SUPPORT) != 0,
+            reductions=_value(address, _Setting.REDUCTION_SCHEME_MASK),
+            swizzles=_value(address, _Setting.CTA_SWIZZLING_SUPPORT) != 0,
+            custom_max=max(0, _value(address, _Setting.CUSTOM_OPTION_MAX)),
+        )
 
 
 @lru_cache(maxsize=4096)
