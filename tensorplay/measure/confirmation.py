@@ -8,12 +8,15 @@ from tensorplay.measure.judgement import FEWEST_PAIRS, FEWEST_SEPARATED, judge
 from tensorplay.measure.report import Confirmation, Verdict
 from tensorplay.measure.sampler import Record, Sampler
 
-__all__ = ["RESERVED_SAMPLES", "Ruling", "confirm"]
+__all__ = ["FUTILITY_LOOKS", "RESERVED_SAMPLES", "Ruling", "confirm"]
 
 T = TypeVar("T")
 
 RESERVED_SAMPLES = FEWEST_PAIRS + 1
 """What a candidate keeps for the confirmation: enough pairs even if one is interrupted."""
+
+FUTILITY_LOOKS = (16, 32, 64)
+"""After so many pairs the leader gives up where it surely gains less than it must: a stop that no winner comes from."""
 
 Pairs = list[tuple[float, float]]
 
@@ -32,8 +35,9 @@ def confirm(sampler: Sampler[T], finalists: Sequence[Record[T]], *, min_gain: fl
 
     Each round times the first choice and every finalist once, in this order and the other way round in turn, so
     that drift and place favour nobody. The number of rounds is fixed by the budget of the first choice and of the
-    leader, the first of the finalists, and never by what they show, for looking until it fits would find a gain in any
-    noise; where only the last of the fewest pairs does not quite fit, it is taken all the same.
+    leader, the first of the finalists, and never by how well they do, for looking until it fits would find a gain in
+    any noise; where only the last of the fewest pairs does not quite fit, it is taken all the same. Only a leader that
+    surely gains less than `min_gain` ends them early, after `FUTILITY_LOOKS`: most confirmations are of near ties.
 
     The leader alone decides whether the first choice is replaced. When it is, a runner-up that was confirmed too, in
     the same rounds, takes the leader's place if it has the higher median gain: the race has fewer samples to tell
@@ -57,6 +61,8 @@ def confirm(sampler: Sampler[T], finalists: Sequence[Record[T]], *, min_gain: fl
         for record in standing[1:]:
             if record in times:
                 pairs[record].append((times[sampler.first], times[record]))
+        if turn + 1 in FUTILITY_LOOKS and _is_futile(pairs[leader], min_gain):
+            break
     if len(pairs[leader]) < FEWEST_SEPARATED:
         return Ruling(Verdict.INSUFFICIENT_BUDGET, leader, None)
     return _best(sampler, leader, pairs, min_gain)
@@ -73,6 +79,11 @@ def _best(sampler: Sampler[T], leader: Record[T], pairs: dict[Record[T], Pairs],
         (each for each in confirmed if each.verdict is Verdict.WINNER),
         key=lambda each: each.confirmation.gain if each.confirmation else 0.0,
     )
+
+
+def _is_futile(pairs: Pairs, min_gain: float) -> bool:
+    _, so_far = judge(pairs, min_gain)
+    return so_far.gain_high < min_gain
 
 
 def _ruling(sampler: Sampler[T], challenger: Record[T], pairs: Pairs, min_gain: float) -> Ruling[T]:

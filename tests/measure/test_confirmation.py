@@ -1,9 +1,12 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tensorplay.measure.budget import Budget, Deadline
-from tensorplay.measure.confirmation import RESERVED_SAMPLES, Ruling, confirm
+from tensorplay.measure.confirmation import FUTILITY_LOOKS, RESERVED_SAMPLES, Ruling, confirm
+from tensorplay.measure.judgement import judge
 from tensorplay.measure.report import Confirmation, Verdict
 from tensorplay.measure.sampler import Sampler
 from tensorplay.measure.selection import choose
@@ -191,3 +194,31 @@ def test_runners_up_stay_away_where_the_deadline_has_no_time_for_them() -> None:
     ruling = ruled(timer, budget=Budget(0, 12), deadline=Deadline(clock, 0.2))
     assert ruling.verdict is Verdict.WINNER
     assert timer.samples_of("runner-up") == 1
+
+
+@pytest.mark.parametrize(("first", "pairs"), [(0.999, 16), (1.01, 16), (1.03, 99)])
+def test_a_leader_that_surely_gains_too_little_gives_up_at_the_first_look(first: float, pairs: int) -> None:
+    verdict, confirmation = confirmed(ScriptedTimer({"first": first, "other": 1.0}), budget=Budget(0, 100))
+    assert confirmation is not None
+    assert confirmation.pairs == pairs
+    assert (verdict is Verdict.WINNER) == (first == 1.03)
+
+
+def test_a_leader_in_doubt_goes_on_to_the_next_look() -> None:
+    # Gains of 0 and 4 % by turns say nothing for sure at 16 pairs; from there on it gains nothing.
+    first = [1.0] + [1.0, 1.0, 1.04, 1.04] * 4 + [1.0] * 90
+    timer = ScriptedTimer({"first": lambda _now_ms, launch, _rng: first[launch], "other": 1.0})
+    _, confirmation = confirmed(timer, budget=Budget(0, 100))
+    assert confirmation is not None
+    assert confirmation.pairs == 32
+
+
+@given(st.lists(st.floats(0.9, 1.2), min_size=64, max_size=64), st.sampled_from([0.0, 0.01, 0.02]))
+def test_no_leader_gives_up_that_would_win_at_that_look(first: list[float], min_gain: float) -> None:
+    timer = ScriptedTimer({"first": lambda _now_ms, launch, _rng: [1.0, *first][launch], "other": 1.0})
+    _, confirmation = confirmed(timer, budget=Budget(0, 65), min_gain=min_gain)
+    assert confirmation is not None
+    assert confirmation.pairs in {*FUTILITY_LOOKS, 64}
+    if confirmation.pairs < 64:
+        assert confirmation.gain_high < min_gain
+        assert judge([(each, 1.0) for each in first[: confirmation.pairs]], min_gain)[0] is not Verdict.WINNER
