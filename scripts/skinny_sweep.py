@@ -27,14 +27,14 @@ import numpy as np
 
 from tensorplay.backends.base import Plan
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
+from tensorplay.backends.cublaslt.compiler import machine_code
+from tensorplay.backends.cublaslt.cubin_cache import CubinCache, cache_folder
 from tensorplay.backends.cublaslt.device import current, device
 from tensorplay.backends.cublaslt.library import driver
 from tensorplay.backends.cublaslt.memory import device_buffer
 from tensorplay.backends.cublaslt.scratch import set_bytes
 from tensorplay.backends.cublaslt.skinny.choice import promising, reasonable
-from tensorplay.backends.cublaslt.skinny.compiling import machine_code
 from tensorplay.backends.cublaslt.skinny.configuration import Configuration
-from tensorplay.backends.cublaslt.skinny.cubin_cache import CubinCache, cache_folder
 from tensorplay.backends.cublaslt.skinny.estimate import estimate
 from tensorplay.backends.cublaslt.skinny.plan import skinny_plan
 from tensorplay.backends.cublaslt.skinny.shape import skinny_shape

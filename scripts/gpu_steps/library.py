@@ -9,10 +9,10 @@ from importlib import metadata
 from gpu_steps.common import step
 from tensorplay.backends.cublaslt import epilogue, fill, gemv_source, library, spin
 from tensorplay.backends.cublaslt.attributes import verify_sizes
+from tensorplay.backends.cublaslt.compiler import compile_source
 from tensorplay.backends.cublaslt.device import device, device_count
 from tensorplay.backends.cublaslt.handle import handle_of
 from tensorplay.backends.cublaslt.memory import DeviceBuffer
-from tensorplay.backends.cublaslt.nvrtc import compile_source
 
 
 @step

@@ -1,15 +1,16 @@
-"""Kernels of our own: CUDA C++ compiled for the device at first use, and launched through the driver."""
+"""Kernels of our own: CUDA C++ loaded onto the device at first use, and launched through the driver."""
 
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from tensorplay.backends.cublaslt.compiler import kernel_files, machine_code
 from tensorplay.backends.cublaslt.device import current, device, relaxed_capture
-from tensorplay.backends.cublaslt.library import driver, nvrtc
-from tensorplay.backends.cublaslt.status import check, check_compiler
-from tensorplay.errors import LaunchError
+from tensorplay.backends.cublaslt.library import driver
+from tensorplay.backends.cublaslt.status import check
+from tensorplay.errors import KernelUnavailableError, LaunchError
 
-__all__ = ["Kernel", "compile_source", "kernel"]
+__all__ = ["Kernel", "kernel"]
 
 
 class Kernel:
@@ -47,7 +48,7 @@ def kernel(ordinal: int, source: str, name: str, parameters: tuple[Any, ...]) ->
     Raises
     ------
     LaunchError
-        When it does not compile; the message has the compiler's log.
+        When there is no compiler, or it does not compile; the message has the compiler's log.
     """
     module = _module(ordinal, source)
     function = check(driver().cuModuleGetFunction(module, name.encode()), f"finding the kernel {name}")
@@ -55,38 +56,10 @@ def kernel(ordinal: int, source: str, name: str, parameters: tuple[Any, ...]) ->
 
 
 @cache
-def compile_source(source: str, capability: tuple[int, int]) -> bytes:
-    """Return machine code for a compute capability; needs no device."""
-    compiler = nvrtc()
-    try:
-        created = compiler.nvrtcCreateProgram(source.encode(), b"tensorplay.cu", 0, None, None)
-    except RuntimeError as error:
-        raise LaunchError(f"the run-time compiler cannot be loaded: {error}") from error
-    program = check_compiler(created, "creating a program")
-    try:
-        options = [f"--gpu-architecture=sm_{capability[0]}{capability[1]}".encode(), b"--std=c++17"]
-        compiled = compiler.nvrtcCompileProgram(program, len(options), options)
-        if int(compiled[0]) != 0:
-            raise LaunchError(f"a kernel of TensorPlay's does not compile: {_log(program)}")
-        size = check_compiler(compiler.nvrtcGetCUBINSize(program), "asking for machine code")
-        # The bindings write into the bytes, of which nobody else can have a reference.
-        code: bytes = b" " * size
-        check_compiler(compiler.nvrtcGetCUBIN(program, code), "taking machine code")
-        return code
-    finally:
-        compiler.nvrtcDestroyProgram(program)
-
-
-@cache
 def _module(ordinal: int, source: str) -> Any:
-    code = compile_source(source, device(ordinal).capability)
+    try:
+        code = machine_code(source, device(ordinal).capability, kernel_files())
+    except KernelUnavailableError as error:
+        raise LaunchError(str(error)) from error
     with current(ordinal), relaxed_capture():
         return check(driver().cuModuleLoadData(code), "loading kernels of TensorPlay's")
-
-
-def _log(program: Any) -> str:
-    compiler = nvrtc()
-    size = check_compiler(compiler.nvrtcGetProgramLogSize(program), "asking for the compiler's log")
-    log: bytes = b" " * size
-    check_compiler(compiler.nvrtcGetProgramLog(program, log), "asking for the compiler's log")
-    return log.rstrip(b"\0 ").decode(errors="replace")

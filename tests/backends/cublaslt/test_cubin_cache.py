@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorplay.backends.cublaslt.skinny.cubin_cache import CubinCache, _name, cache_folder
+from tensorplay.backends.cublaslt.cubin_cache import CubinCache, _name, cache_folder
 
 CODE = b"machine code"
 
@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from tensorplay.backends.cublaslt.skinny.cubin_cache import CubinCache
+from tensorplay.backends.cublaslt.cubin_cache import CubinCache
 
 cache = CubinCache(Path(sys.argv[1]))
 for _ in range(100):

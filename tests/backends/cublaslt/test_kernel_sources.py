@@ -15,7 +15,7 @@ SOURCES = {
 
 
 def compiled(source: str, capability: tuple[int, int]) -> bytes:
-    from tensorplay.backends.cublaslt.nvrtc import compile_source
+    from tensorplay.backends.cublaslt.compiler import compile_source
 
     try:
         return compile_source(source, capability)

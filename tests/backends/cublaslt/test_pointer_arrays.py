@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensorplay.backends.cublaslt.nvrtc import compile_source
+from tensorplay.backends.cublaslt.compiler import compile_source
 from tensorplay.backends.cublaslt.pointer_arrays import SOURCE
 from tensorplay.errors import KernelUnavailableError, LaunchError
 

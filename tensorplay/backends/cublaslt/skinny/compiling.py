@@ -9,15 +9,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
-from tensorplay.backends.cublaslt.library import nvrtc
-from tensorplay.backends.cublaslt.nvrtc import compile_source
-from tensorplay.backends.cublaslt.skinny.cubin_cache import CubinCache, cache_folder
-from tensorplay.backends.cublaslt.status import check_compiler
+from tensorplay.backends.cublaslt.compiler import kernel_files, machine_code
 from tensorplay.backends.host.machine import usable_cpus
-from tensorplay.errors import KernelUnavailableError
 from tensorplay.locks import ForkSafeLock
 
-__all__ = ["at_once", "begin_compiling", "code_of", "machine_code"]
+__all__ = ["at_once", "begin_compiling", "code_of"]
 
 _MOST_AT_ONCE = 8
 # Those that nobody has asked for yet.
@@ -25,22 +21,6 @@ _MOST_WAITING = 64
 
 _waiting: dict[tuple[str, tuple[int, int]], Future[bytes]] = {}
 _beginning = ForkSafeLock()
-
-
-def machine_code(source: str, capability: tuple[int, int], files: CubinCache) -> bytes:
-    """Return a source's machine code, from the files or compiled and put there; needs no device.
-
-    Raises
-    ------
-    KernelUnavailableError
-        When there is no compiler. `LaunchError` when it refuses.
-    """
-    parts = (source, f"sm_{capability[0]}{capability[1]}", _compiler_version())
-    code = files.read(*parts)
-    if code is None:
-        code = compile_source(source, capability)
-        files.write(code, *parts)
-    return code
 
 
 def begin_compiling(sources: Sequence[str], capability: tuple[int, int]) -> None:
@@ -54,7 +34,7 @@ def begin_compiling(sources: Sequence[str], capability: tuple[int, int]) -> None
         pool = ThreadPoolExecutor(min(at_once(), len(new)), thread_name_prefix="tensorplay-compile")
         try:
             for source in new:
-                _waiting[source, capability] = pool.submit(machine_code, source, capability, _files())
+                _waiting[source, capability] = pool.submit(machine_code, source, capability, kernel_files())
         except RuntimeError:
             # No more threads, or the interpreter is about to exit: what is left is compiled when it is asked for.
             return
@@ -65,28 +45,13 @@ def begin_compiling(sources: Sequence[str], capability: tuple[int, int]) -> None
 def code_of(source: str, capability: tuple[int, int]) -> bytes:
     """Return a source's machine code, waiting for it where it is being compiled; raises what `machine_code` does."""
     waiting = _waiting.pop((source, capability), None)
-    return machine_code(source, capability, _files()) if waiting is None else waiting.result()
+    return machine_code(source, capability, kernel_files()) if waiting is None else waiting.result()
 
 
 @cache
 def at_once() -> int:
     """Return how many kernels are compiled at the same time."""
     return min(_MOST_AT_ONCE, usable_cpus())
-
-
-@cache
-def _files() -> CubinCache:
-    return CubinCache(cache_folder(os.environ))
-
-
-@cache
-def _compiler_version() -> str:
-    compiler = nvrtc()
-    try:
-        major, minor = check_compiler(compiler.nvrtcVersion(), "asking the compiler for its version")[0:2]
-    except RuntimeError as error:
-        raise KernelUnavailableError(f"the run-time compiler cannot be loaded: {error}") from error
-    return f"{major}.{minor}"
 
 
 # The threads that would finish them are not there in a child.

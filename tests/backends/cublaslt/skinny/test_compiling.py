@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tensorplay.backends.cublaslt import compiler as compiler_module
+from tensorplay.backends.cublaslt.cubin_cache import CubinCache
 from tensorplay.backends.cublaslt.skinny import compiling
 from tensorplay.backends.cublaslt.skinny.compiling import begin_compiling, code_of
-from tensorplay.backends.cublaslt.skinny.cubin_cache import CubinCache
 from tensorplay.errors import LaunchError
 
 CAPABILITY = (9, 0)
@@ -46,9 +47,9 @@ class Compiler:
 def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Compiler]:
     """A compiler in the place of the real one, which needs no package, and keeps its files in a folder of its own."""
     made, files = Compiler(), CubinCache(tmp_path)
-    monkeypatch.setattr(compiling, "compile_source", made)
-    monkeypatch.setattr(compiling, "_compiler_version", lambda: "1.0")
-    monkeypatch.setattr(compiling, "_files", lambda: files)
+    monkeypatch.setattr(compiler_module, "compile_source", made)
+    monkeypatch.setattr(compiler_module, "_compiler_version", lambda: "1.0")
+    monkeypatch.setattr(compiling, "kernel_files", lambda: files)
     monkeypatch.setattr(compiling, "at_once", lambda: 4)
     yield made
     made.is_open.set()

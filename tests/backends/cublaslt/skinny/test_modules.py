@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tensorplay.backends.cublaslt.compiler import machine_code
+from tensorplay.backends.cublaslt.cubin_cache import CubinCache
 from tensorplay.backends.cublaslt.skinny.choice import is_possible, promising
-from tensorplay.backends.cublaslt.skinny.compiling import machine_code
 from tensorplay.backends.cublaslt.skinny.configuration import Configuration
-from tensorplay.backends.cublaslt.skinny.cubin_cache import CubinCache
 from tensorplay.backends.cublaslt.skinny.shape import Shape, skinny_shape
 from tensorplay.backends.cublaslt.skinny.source_text import source_text
 from tensorplay.gemm import GemmProblem, dtype_of_name

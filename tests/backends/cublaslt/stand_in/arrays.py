@@ -103,7 +103,7 @@ def main(folder: Path, way: str) -> None:
     driver, _, cublas = (
         ctypes.CDLL(str(folder / name)) for name in ("libcuda.so.1", "libcublasLt.so.13", "libcublas.so.13")
     )
-    setattr(nvrtc, "compile_source", lambda _source, _capability: b"code")  # noqa: B010 - it is no plain function
+    setattr(nvrtc, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
     if way == "without cuda.core":
         sys.modules["cuda.core"] = None  # type: ignore[assignment]  # as Python marks what cannot be imported
     check_round_trip()
