@@ -47,6 +47,9 @@ class Timer(Protocol[CandidateT_contra]):
         more closely than with those of another call, since clocks and temperature drift.
         """
 
+    def sample_launches(self, candidate: CandidateT_contra) -> int:
+        """Return how many launches a careful sample of it is the mean of; 1 where that is not known yet."""
+
 
 class Listener(Protocol):
     """Who wants to hear what the runtime does; called on the thread that does it, so it must return at once."""

@@ -52,3 +52,8 @@ class EagerTimer:
     def sample(self, order: Sequence[Plan]) -> list[float]:
         """Return the mean launch of each in milliseconds, of as many launches as fit."""
         return [self.screen(plan, launches_within(self.screen(plan, 3))) for plan in order]
+
+    def sample_launches(self, candidate: Plan) -> int:
+        """Return 1: what limits the naive tuner is no budget of ours."""
+        del candidate
+        return 1

@@ -189,3 +189,6 @@ class _GuardedTimer:
 
     def sample(self, order: Sequence[Plan]) -> Sequence[float]:
         return self._guard.run(order, lambda: self._timer.sample(order))
+
+    def sample_launches(self, candidate: Plan) -> int:
+        return self._timer.sample_launches(candidate)

@@ -51,7 +51,7 @@ def confirm(sampler: Sampler[T], finalists: Sequence[Record[T]], *, min_gain: fl
     field = _field(sampler, finalists, planned)
     pairs: dict[Record[T], Pairs] = {record: [] for record in field[1:]}
     for turn in range(planned):
-        standing = [record for record in field if record in field[:2] or _goes_on(record, pairs[record], turn)]
+        standing = [record for record in field if record in field[:2] or _goes_on(sampler, record, pairs[record], turn)]
         order = standing if turn % 2 == 0 else standing[::-1]
         if not _can_go_on(sampler, order, overrun=turn < min(planned, FEWEST_PAIRS)):
             break
@@ -105,10 +105,10 @@ def _is_faster_at_best(challenger: Record[T], first: Record[T]) -> bool:
 
 def _affordable_rounds(sampler: Sampler[T], leader: Record[T]) -> int:
     contestants = (sampler.first, leader)
-    affordable = _affordable(contestants, overrun=False)
+    affordable = _affordable(sampler, contestants, overrun=False)
     if affordable < FEWEST_PAIRS:
-        affordable = min(FEWEST_PAIRS, _affordable(contestants, overrun=True))
-    fewest_seconds = FEWEST_SEPARATED * sum(each.estimate_ms for each in contestants) / 1000.0
+        affordable = min(FEWEST_PAIRS, _affordable(sampler, contestants, overrun=True))
+    fewest_seconds = FEWEST_SEPARATED * sum(map(sampler.cost_ms, contestants)) / 1000.0
     return affordable if fewest_seconds <= sampler.deadline.remaining_seconds() else 0
 
 
@@ -117,23 +117,25 @@ def _field(sampler: Sampler[T], finalists: Sequence[Record[T]], planned: int) ->
     field = [sampler.first, finalists[0]]
     left_ms = sampler.deadline.remaining_seconds() * 1000.0
     for record in finalists[1:]:
-        round_ms = sum(each.estimate_ms for each in (*field, record))
-        if _affordable((record,), overrun=False) >= planned and planned * round_ms <= left_ms:
+        round_ms = sum(map(sampler.cost_ms, (*field, record)))
+        if _affordable(sampler, (record,), overrun=False) >= planned and planned * round_ms <= left_ms:
             field.append(record)
     return field
 
 
-def _goes_on(runner_up: Record[T], pairs: Pairs, turn: int) -> bool:
+def _goes_on(sampler: Sampler[T], runner_up: Record[T], pairs: Pairs, turn: int) -> bool:
     """Return whether a runner-up took part so far, and can be timed once more."""
-    return runner_up.dropped is None and len(pairs) == turn and _affordable((runner_up,), overrun=False) > 0
+    return runner_up.dropped is None and len(pairs) == turn and _affordable(sampler, (runner_up,), overrun=False) > 0
 
 
-def _affordable(contestants: Sequence[Record[T]], *, overrun: bool) -> int:
-    return min(each.allowance.remaining_samples(each.estimate_ms, last_may_overrun=overrun) for each in contestants)
+def _affordable(sampler: Sampler[T], contestants: Sequence[Record[T]], *, overrun: bool) -> int:
+    return min(
+        each.allowance.remaining_samples(sampler.cost_ms(each), last_may_overrun=overrun) for each in contestants
+    )
 
 
 def _can_go_on(sampler: Sampler[T], order: Sequence[Record[T]], *, overrun: bool) -> bool:
     """Return whether all may be timed once more, and at most the last of them crosses the deadline."""
-    if _affordable(order, overrun=overrun) < 1:
+    if _affordable(sampler, order, overrun=overrun) < 1:
         return False
-    return sampler.deadline.remaining_seconds() * 1000.0 > sum(each.estimate_ms for each in order[:-1])
+    return sampler.deadline.remaining_seconds() * 1000.0 > sum(map(sampler.cost_ms, order[:-1]))

@@ -37,7 +37,7 @@ def race(sampler: Sampler[T], *, min_gain: float) -> None:
     """
     number = 0
     while not _is_decided(sampler, number) and not sampler.deadline.has_passed(EARLY_SHARE):
-        runners = [record for record in sampler.survivors if _has_room(record)]
+        runners = [record for record in sampler.survivors if _has_room(sampler, record)]
         if len(runners) < 2 or runners[0] is not sampler.first:
             break
         sampler.round(number, runners)
@@ -74,8 +74,8 @@ def _is_decided(sampler: Sampler[T], rounds: int) -> bool:
     return set(challengers) == set(finalists(sampler))
 
 
-def _has_room(record: Record[T]) -> bool:
-    return record.allowance.remaining_before_reserve(record.estimate_ms) > 0
+def _has_room(sampler: Sampler[T], record: Record[T]) -> bool:
+    return record.allowance.remaining_before_reserve(sampler.cost_ms(record)) > 0
 
 
 def _score(record: Record[T], first: Record[T]) -> float:

@@ -69,7 +69,7 @@ class Record(Generic[T]):
 
     @property
     def estimate_ms(self) -> float:
-        """Return what one more sample is likely to take; 0 while nothing is known.
+        """Return what one more launch is likely to take; 0 while nothing is known.
 
         The lower median of all times, so that one interruption among two does not end a candidate's share.
         """
@@ -180,6 +180,10 @@ class Sampler(Generic[T]):
             record.allowance.charge(reading * launches, launches)
             record.readings.append(reading)
 
+    def cost_ms(self, record: Record[T]) -> float:
+        """Return what one more careful sample is likely to take of the candidate's time, in all its launches."""
+        return record.estimate_ms * self._timer.sample_launches(record.candidate)
+
     def round(self, number: int, records: Sequence[Record[T]]) -> None:
         """Take one sample of each record, in an order that changes from round to round.
 
@@ -221,7 +225,7 @@ class Sampler(Generic[T]):
                     return
                 left_ms = self.deadline.remaining_seconds(EARLY_SHARE) * 1000.0
             group.append(record)
-            left_ms -= record.estimate_ms
+            left_ms -= self.cost_ms(record)
             if len(group) == _GROUP or left_ms <= 0.0:
                 yield group
                 group = []
@@ -242,7 +246,8 @@ class Sampler(Generic[T]):
         samples = []
         for record, time_ms in zip(group, times, strict=True):
             if self._is_time(record, time_ms):
-                record.allowance.charge(time_ms)
+                # One sample, however many launches it is the mean of, but all of their time.
+                record.allowance.charge(time_ms * self._timer.sample_launches(record.candidate))
                 samples.append((record, time_ms))
         return samples
 

@@ -163,7 +163,7 @@ def _time_first_choice(sampler: Sampler[T]) -> None:
     if first.careful_ms:
         return
     for number in range(_TIMING_SAMPLES):
-        if sampler.deadline.has_passed() or first.allowance.remaining_samples(first.estimate_ms) < 1:
+        if sampler.deadline.has_passed() or first.allowance.remaining_samples(sampler.cost_ms(first)) < 1:
             return
         sampler.round(number, [first])
 

@@ -197,3 +197,6 @@ class _PlanTimer:
 
     def sample(self, order: Sequence[Plan]) -> Sequence[float]:
         return self._timer.sample([plan.kernel for plan in order])
+
+    def sample_launches(self, candidate: Plan) -> int:
+        return self._timer.sample_launches(candidate.kernel)

@@ -139,9 +139,11 @@ class ScriptedTimer(Generic[CandidateT]):
         fails_at: Mapping[CandidateT, int] | None = None,
         clock: ManualClock | None = None,
         overhead_ms: float = 0.0,
+        sample_launches: int = 1,
         seed: int = 0,
     ) -> None:
         self._scripts = dict(scripts)
+        self._sample_launches = sample_launches
         self._environment = environment
         self._fails_at = dict(fails_at or {})
         self._clock = clock
@@ -161,8 +163,15 @@ class ScriptedTimer(Generic[CandidateT]):
         return sum(times) / len(times)
 
     def sample(self, order: Sequence[CandidateT]) -> Sequence[float]:
-        """Return the time of one launch for each place of `order`."""
-        return self._run("sample", tuple(order))
+        """Return the mean of `sample_launches` launches for each place of `order`."""
+        times = self._run("sample", tuple(each for each in order for _ in range(self._sample_launches)))
+        starts = range(0, len(times), self._sample_launches)
+        return [sum(times[start : start + self._sample_launches]) / self._sample_launches for start in starts]
+
+    def sample_launches(self, candidate: CandidateT) -> int:
+        """Return the same number for all."""
+        del candidate
+        return self._sample_launches
 
     def samples_of(self, candidate: CandidateT) -> int:
         """Return how many timed launches of the candidate were reported."""

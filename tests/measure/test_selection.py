@@ -133,6 +133,9 @@ def test_candidates_need_no_more_than_identity() -> None:
         def sample(self, order: Sequence[Opaque]) -> list[float]:
             return [self.screen(candidate, 1) for candidate in order]
 
+        def sample_launches(self, candidate: Opaque) -> int:
+            return 1
+
     assert choose([first, fast], Timer(), budget=Budget(), describe=lambda _: "a kernel").winner is fast
 
 

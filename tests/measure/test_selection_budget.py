@@ -55,6 +55,23 @@ def test_steady_candidates_overrun_by_less_than_one_launch(
 
 
 @settings(max_examples=100, deadline=None)
+@given(CONSTANT_TIMES, st.integers(1, 150), LIMITS, st.integers(2, 90))
+def test_all_launches_of_a_sample_count_and_steady_candidates_overrun_by_less_than_one_sample(
+    scripts: list[list[float]], max_ms: int, max_samples: int, launches: int
+) -> None:
+    timer: ScriptedTimer[int] = ScriptedTimer(dict(enumerate(scripts)), sample_launches=launches)
+    choose(range(len(scripts)), timer, budget=Budget(max_ms, max_samples), describe=str)
+    for candidate, (time_ms,) in enumerate(scripts):
+        assert timer.spent_ms_of(candidate) < max_ms + launches * time_ms * (1 + 1e-9)
+
+
+def test_a_sample_is_one_however_many_launches_it_is_the_mean_of() -> None:
+    timer: ScriptedTimer[int] = ScriptedTimer({0: 0.02, 1: 0.01}, sample_launches=10)
+    choose(range(2), timer, budget=Budget(0, 41), describe=str)
+    assert [timer.samples_of(candidate) for candidate in (0, 1)] == [2 + 39 * 10] * 2
+
+
+@settings(max_examples=100, deadline=None)
 @given(CONSTANT_TIMES, st.floats(0.001, 1.0), LIMITS)
 def test_a_deadline_is_overrun_by_one_launch_at_most(scripts: list[list[float]], seconds: float, max_ms: int) -> None:
     clock = ManualClock()

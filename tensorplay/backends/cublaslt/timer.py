@@ -112,6 +112,11 @@ class CudaTimer:
             self._behind_spin(enqueue, host_ns)
             return [end.milliseconds_since(start) / self._launches for start, end in pairwise(events)]
 
+    def sample_launches(self, candidate: Plan) -> int:
+        """Return how many launches a sample is the mean of, the same for all plans; 1 before the first reading."""
+        del candidate
+        return self._launches or (self._fitting(self._fastest_ms) if self._fastest_ms else 1)
+
     def close(self) -> None:
         """Give back graphs and events; every later call raises `MeasurementError`."""
         self._sets = []
@@ -181,8 +186,10 @@ class CudaTimer:
         return self._events[place + 1]
 
     def _chosen_launches(self, plan: Plan) -> int:
-        one = self._fastest_ms or self.screen(plan, 1)
-        one = max(one, 1e-4)
+        return self._fitting(self._fastest_ms or self.screen(plan, 1))
+
+    def _fitting(self, one_ms: float) -> int:
+        one = max(one_ms, 1e-4)
         if not self._may_capture:
             return min(_MOST_UNCAPTURED, ceil(_SAMPLE_MS / one))
         rotation = len(self._sets)

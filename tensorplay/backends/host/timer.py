@@ -53,6 +53,10 @@ class HostTimer:
                 self._launches[plan] = self._calibrated(plan)
         return [self._mean_ns(plan, self._launches[plan]) / _NS_PER_MS for plan in order]
 
+    def sample_launches(self, candidate: Plan) -> int:
+        """Return how many launches a sample of the plan is the mean of; 1 before the first."""
+        return self._launches.get(candidate, 1)
+
     def close(self) -> None:
         """Let go of the operands; every later launch raises `MeasurementError`."""
         self._turns = cycle(())
