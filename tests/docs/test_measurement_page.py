@@ -6,7 +6,7 @@ from importlib import import_module
 
 from tensorplay.backends.host import timer, trial
 from tensorplay.cuda import tunable
-from tensorplay.measure.confirmation import RESERVED_SAMPLES
+from tensorplay.measure.confirmation import FUTILITY_LOOKS, RESERVED_SAMPLES
 from tensorplay.measure.judgement import FEWEST_PAIRS, PAIRS_FOR_BLOCKS
 from tensorplay.measure.report import Verdict
 from tensorplay.measure.search import KEPT, PATIENCE, SETTLED
@@ -27,6 +27,7 @@ def test_the_numbers_in_the_text_are_those_of_the_code(docs: Docs) -> None:
     text = docs("measurement.md")
     assert f"{_WORDS[FEWEST_PAIRS]} pairs are" in text
     assert f"{_WORDS[RESERVED_SAMPLES]} samples, are kept" in text
+    assert "after {}, {} or {} pairs".format(*FUTILITY_LOOKS) in text
     assert f"From {_WORDS[PAIRS_FOR_BLOCKS]} pairs on" in text
     for name in ("max_tuning_duration_ms", "max_tuning_samples", "max_search_seconds"):
         assert f"`{name}` ({float(str(setting_of(name).default)):g})" in text
