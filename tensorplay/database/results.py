@@ -1,7 +1,6 @@
 """The results in memory: what every thread reads and any thread may add to."""
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 
 from tensorplay.database.entries import Entries, Raw
 from tensorplay.database.record import Entry
@@ -80,8 +79,12 @@ class Results:
 
     def unsorted(self) -> Entries:
         """Return every winner in no particular order, as they are at one moment."""
+        found = Entries()
         with self._lock:
-            return Entries(chain.from_iterable(by_params.values() for by_params in self._by_op.values()))
+            for by_params in self._by_op.values():
+                # As they are: to make a plain tuple of each would hold up every other thread four times as long.
+                found.extend(by_params.values())  # type: ignore[arg-type] # plain, as in `Entries`
+        return found
 
     def __iter__(self) -> Iterator[Entry]:
         """Return every winner in no particular order, as they are at one moment."""

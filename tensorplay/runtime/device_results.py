@@ -188,9 +188,16 @@ class DeviceResults:
         """Merge entries; what is pinned stays, and is counted when it would have changed."""
         # Plain tuples, as in `Entries`.
         newest: dict[tuple[str, str], Raw] = {each[:2]: each[:] for each in entries}
+        report = self._take_newest(newest.values(), overwrite=overwrite)
+        if report.merged or report.replaced:
+            self._journal.note_many()
+        return report
+
+    def _take_newest(self, newest: Iterable[Raw], *, overwrite: bool) -> MergeReport:
+        """Merge one entry of each signature; it is for the caller to note in the journal that something changed."""
         taken: list[Raw] = []
         fresh = kept = pinned = 0
-        for raw in newest.values():
+        for raw in newest:
             entry = Entry._make(raw)
             signature = entry.signature
             before = self.results.get(signature)
@@ -209,8 +216,6 @@ class DeviceResults:
             # No origin is that of a file.
             self.origins.pop(Signature(op, params), None)
             self._unwritten.discard(Signature(op, params))
-        if taken:
-            self._journal.note_many()
         return MergeReport(fresh, len(taken) - fresh, kept, pinned)
 
     def _save_in_time(self) -> None:

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from operator import add
 
 from tensorplay.database.csv_text import BadLine, each_line, each_validator
-from tensorplay.database.entries import Entries
+from tensorplay.database.entries import Raw
 from tensorplay.database.explanations import explanations_name
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.store import ResultsStore
@@ -18,6 +19,7 @@ from tensorplay.runtime.explained_times import ExplainedTimes
 from tensorplay.runtime.journal import Journal
 from tensorplay.runtime.listeners import FILE, Listeners
 from tensorplay.runtime.merge_report import FileFault, MergeReport
+from tensorplay.runtime.slices import emptied, paced
 from tensorplay.runtime.winner_history import PastWinner, pasts_of_file
 from tensorplay.typing import Clock
 
@@ -25,6 +27,8 @@ __all__ = ["SteeredResults"]
 
 _MOST_VALIDATORS = 256
 _MOST_BAD_LINES = 100
+# So many lines are read in four milliseconds.
+_SLICE = 512
 
 
 class SteeredResults(DeviceResults):
@@ -49,21 +53,35 @@ class SteeredResults(DeviceResults):
         mismatches = compare(self.validators, validators)
         if validators and mismatches:
             return MergeReport(validators=validators, mismatches=mismatches)
-        entries, bad_lines, rejected = Entries(), list[BadLine](), 0
-        for each in each_line(data):
+        # Plain tuples, as in `Entries`.
+        newest: dict[tuple[str, str], Raw] = {}
+        bad_lines, rejected = list[BadLine](), 0
+        for each in paced(each_line(data), _SLICE):
+            if mismatches and isinstance(each, Entry | BadLine):
+                return MergeReport(mismatches=mismatches)
             if isinstance(each, Entry):
-                entries.append(each)
+                newest[each[:2]] = each[:]
             elif isinstance(each, BadLine):
                 rejected += 1
                 if rejected <= _MOST_BAD_LINES:
                     bad_lines.append(each)
-        if mismatches and (entries or rejected):
-            return MergeReport(mismatches=mismatches)
+        report = self._take_in_slices(newest, overwrite=overwrite)
         with self._lock:
-            report = self._take(entries, overwrite=overwrite)
             self._read[path] = None
         self._listeners.tell(FILE, action="read", path=path, merged=report.merged + report.replaced, refused=False)
         return report._replace(bad_lines=tuple(bad_lines), validators=validators, rejected=rejected)
+
+    def _take_in_slices(self, newest: dict[tuple[str, str], Raw], *, overwrite: bool) -> MergeReport:
+        """Merge one entry of each signature, and leave none there; the lock is given back now and then."""
+        report = MergeReport()
+        for part in emptied(newest, _SLICE):
+            with self._lock:
+                taken = self._take_newest(part, overwrite=overwrite)
+            report = MergeReport(*map(add, report[:4], taken[:4]))
+        if report.merged or report.replaced:
+            # Who reads the winners meanwhile reads them once more.
+            self._journal.note_many()
+        return report
 
     def write_to(self, path: str) -> None:
         """Rewrite a file of this build with every winner, merged with what it holds; `OSError` as from the store."""

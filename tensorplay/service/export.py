@@ -11,8 +11,8 @@ from fastapi.responses import StreamingResponse
 
 from tensorplay.database.csv_text import formatted_results
 from tensorplay.database.record import Validator
+from tensorplay.runtime.slices import in_slices, paced
 from tensorplay.service.row import Row
-from tensorplay.service.slices import in_slices, paced
 
 __all__ = [
     "CSV",
@@ -37,7 +37,8 @@ JSON_LINES: dict[int | str, dict[str, Any]] = {
 """As `CSV`."""
 
 _SLICE = 200
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# The last four are as wide as letters of East Asia are, where spreadsheets take them for the others.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _COLUMNS = (
     "op",
     "params",

@@ -1,8 +1,9 @@
 """The event streams: who listens, and what each has still to be told.
 
-The thread that multiplies only appends to a ring, and wakes the loop of the listeners when they are not about to look
-anyway: they look a few times a second at most, however much happens. What several of them are told is made once. A
-client that missed too much is told so by `resync`, and asks for everything anew.
+The thread that multiplies only appends to a ring. It wakes the loop of the listeners when nothing happened for a while;
+else they look by themselves a moment later, a few times a second at most, however much happens: every time that they
+run is taken from the thread that multiplies. What several of them are told is made once. A client that missed too much
+is told so by `resync`, and asks for everything anew.
 """
 
 import asyncio
@@ -10,11 +11,11 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
 from tensorplay.locks import ForkSafeLock
+from tensorplay.service.audience import Audience, Client
 from tensorplay.service.live_runtime import Happening, LiveRuntime
 from tensorplay.service.problems import Problem
 
@@ -23,36 +24,19 @@ __all__ = ["Hub"]
 MOST_STREAMS = 64
 _RING = 1024
 _MOST_AT_ONCE = 64
-_LEAST_PAUSE_S = 0.25
-_PING_S = 15.0
+_LEAST_PAUSE_S = 0.4
 _PING = b": nothing new\n\n"
 _RETRY_MS = 2000
 
 
-class _News(NamedTuple):
-    """One thing that happened: what changed, or with the kind `log` what the log says."""
+@dataclass(eq=False, slots=True)
+class _News:
+    """One thing that happened: what changed, or with the kind `log` what the log says, once it is told `text`."""
 
     number: int
     kind: str
     happening: Happening | None
-
-
-@dataclass(eq=False)
-class _Client:
-    kinds: frozenset[str] | None
-    seen: int
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-@dataclass(eq=False)
-class _Group:
-    """The clients of one loop; `is_due` while they are about to look."""
-
-    loop: asyncio.AbstractEventLoop
-    clients: set[_Client] = field(default_factory=set)
-    is_due: bool = False
-    last: float = float("-inf")
-    told: dict[tuple[int, int, frozenset[str] | None], bytes] = field(default_factory=dict)
+    text: bytes | None = None
 
 
 class Hub:
@@ -78,7 +62,7 @@ class Hub:
         self._instance = instance
         self.least_pause_s = _LEAST_PAUSE_S
         self._lock = ForkSafeLock()
-        self._groups: dict[asyncio.AbstractEventLoop, _Group] = {}
+        self._audiences: dict[asyncio.AbstractEventLoop, Audience] = {}
         self._ring: deque[_News] = deque(maxlen=_RING)
         self._number = 0
         self._is_closed = False
@@ -90,7 +74,7 @@ class Hub:
     def clients(self) -> int:
         """Return how many streams are open."""
         with self._lock:
-            return sum(len(group.clients) for group in self._groups.values())
+            return sum(len(each.clients) for each in self._audiences.values())
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -101,8 +85,7 @@ class Hub:
         Problem
             429 for one too many, 503 once they are closed.
         """
-        if self.is_closed():
-            raise Problem(503, "stopping", "the service is about to stop", headers={"Retry-After": "10"})
+        self.check_open()
         with self._lock:
             if self._places >= MOST_STREAMS:
                 raise Problem(
@@ -123,105 +106,124 @@ class Hub:
 
         `last_id` is the last that the client has seen: what it missed comes first, or `resync` when that is not known.
         """
-        loop = asyncio.get_running_loop()
         with self._lock:
             if self._is_closed:
                 return
-            seen = self._seen(last_id)
-            client = _Client(kinds, self._number if seen is None else seen)
-            group = self._groups.setdefault(loop, _Group(loop))
-            group.clients.add(client)
-            begin = self._message("hello", json.dumps({"instance": self._instance}), client.seen, _RETRY_MS)
-        if seen is None and last_id:
-            begin += self._message("resync", "{}", client.seen)
+            seen, number = self._seen(last_id), self._number
+            client = Client(kinds, number if seen is None else seen)
+            audience = self._joined(client)
         try:
-            yield begin + self._news(client, group)
-            while True:
-                try:
-                    async with asyncio.timeout(_PING_S):
-                        await client.wake.wait()
-                except TimeoutError:
-                    yield _PING
-                    continue
-                client.wake.clear()
-                if news := self._news(client, group):
+            yield self._begin(client, number, is_unknown=seen is None and bool(last_id))
+            while not self.is_closed():
+                if news := self._news(client, audience):
                     yield news
-                if self.is_closed():
-                    yield self._message("bye", "{}", client.seen)
-                    return
+                else:
+                    await client.woken()
+            yield self._message("bye", "{}", client.seen)
         finally:
-            with self._lock:
-                group.clients.discard(client)
-                if not group.clients:
-                    self._groups.pop(loop, None)
+            self._leave(client, audience)
 
     def is_closed(self) -> bool:
         """Return whether all streams have ended, or are about to."""
         return self._is_closed
+
+    def check_open(self) -> None:
+        """Raise a 503 `Problem` once all streams have ended, or are about to."""
+        if self.is_closed():
+            raise Problem(503, "stopping", "the service is about to stop", headers={"Retry-After": "10"})
 
     def close(self) -> None:
         """End all streams, from any thread."""
         self._remove()
         with self._lock:
             self._is_closed = True
-            groups = list(self._groups.values())
-        for group in groups:
-            _call(group.loop, self._look, group)
+            audiences = list(self._audiences.values())
+        for audience in audiences:
+            _call(audience, Audience.wake)
 
     def _hear(self, happening: Happening, kinds: tuple[str, ...]) -> None:
         with self._lock:
             for kind in kinds:
                 self._ring.append(_News(self._next(), kind, None))
             self._ring.append(_News(self._next(), "log", happening))
-            groups = [group for group in self._groups.values() if not group.is_due]
-            for group in groups:
-                group.is_due = True
-        for group in groups:
-            _call(group.loop, self._look_soon, group)
+            asleep = [each for each in self._audiences.values() if not each.is_due]
+            for audience in asleep:
+                audience.is_due = True
+        for audience in asleep:
+            _call(audience, self._look)
 
     def _next(self) -> int:
         # In one step, since a signal handler may tell of something in the middle of this.
         number = self._number = self._number + 1
         return number
 
-    def _look_soon(self, group: _Group) -> None:
-        """Let the clients of a loop look, on that loop, when the pause since the last time is over."""
-        wait = group.last + self.least_pause_s - group.loop.time()
-        if wait > 0:
-            group.loop.call_later(wait, self._look, group)
-        else:
-            self._look(group)
+    def _joined(self, client: Client) -> Audience:
+        """Add a client to those of this loop, and return them."""
+        loop = asyncio.get_running_loop()
+        audience = self._audiences.setdefault(loop, Audience(loop, self._number))
+        audience.join(client)
+        return audience
 
-    def _look(self, group: _Group) -> None:
-        group.last = group.loop.time()
+    def _leave(self, client: Client, audience: Audience) -> None:
         with self._lock:
-            group.is_due = False
-            clients = list(group.clients)
-        for client in clients:
-            client.wake.set()
+            audience.leave(client)
+            if not audience.clients:
+                self._audiences.pop(audience.loop, None)
 
-    def _news(self, client: _Client, group: _Group) -> bytes:
-        """Return what a client has not seen yet."""
+    def _look(self, audience: Audience) -> None:
+        """Tell clients, on their loop, what is new, and look again after a pause; when nothing is, wait to be woken."""
         with self._lock:
-            seen, number = client.seen, self._number
-            client.seen = number
-            found = list(islice(reversed(self._ring), number - seen))[::-1]
-        if number == seen:
-            return b""
-        key = (seen, number, client.kinds)
-        told = group.told.get(key)
-        if told is None:
-            if any(each[1] != number for each in group.told):
-                group.told.clear()
-            told = group.told[key] = self._told(found, number - seen, client.kinds)
-        return told
+            audience.is_due = audience.number < self._number
+            audience.number = self._number
+        if audience.is_due and audience.clients:
+            audience.told.clear()
+            audience.look_after(self.least_pause_s, self._look)
+            audience.wake()
 
-    def _told(self, found: Sequence[_News], missed: int, kinds: frozenset[str] | None) -> bytes:
-        wanted = [each for each in _newest(found) if kinds is None or each.kind in kinds]
+    def _begin(self, client: Client, number: int, *, is_unknown: bool) -> bytes:
+        """Return what a client is told first, with what it missed up to a number."""
+        hello = self._message("hello", json.dumps({"instance": self._instance}), client.seen, _RETRY_MS)
+        if is_unknown:
+            return hello + self._message("resync", "{}", client.seen)
+        missed = self._told(client, number) if client.seen < number else b""
+        client.seen = number
+        return hello + missed
+
+    def _news(self, client: Client, audience: Audience) -> bytes:
+        """Return what a client has not seen of what is told now, a comment when it was told nothing for a while."""
+        news = b""
+        if client.seen < audience.number:
+            key = client.seen, client.kinds
+            known = audience.told.get(key)
+            if known is None:
+                known = audience.told[key] = self._told(client, audience.number)
+            client.seen, news = audience.number, known
+        if client.is_silent:
+            news = news or _PING
+        if news:
+            client.told()
+        return news
+
+    def _told(self, client: Client, number: int) -> bytes:
+        """Return what happened between what a client has seen and a number."""
+        missed = number - client.seen
+        with self._lock:
+            later = self._number - number
+            found = list(islice(reversed(self._ring), later, later + missed))[::-1]
+        wanted = [each for each in _newest(found) if client.kinds is None or each.kind in client.kinds]
         if len(found) < missed or len(wanted) > _MOST_AT_ONCE:
             self.dropped += missed
-            return self._message("resync", "{}", found[-1].number)
-        return b"".join(self._message(each.kind, self._data(each), each.number) for each in wanted)
+            return self._message("resync", "{}", number)
+        return b"".join(map(self._text, wanted))
+
+    def _text(self, news: _News) -> bytes:
+        """Return a thing that happened as a stream has it; made once, but for what may have changed again since."""
+        if news.text is not None:
+            return news.text
+        text = self._message(news.kind, self._data(news), news.number)
+        if news.happening is not None:
+            news.text = text
+        return text
 
     def _data(self, news: _News) -> str:
         if news.happening is not None:
@@ -248,9 +250,9 @@ def _newest(found: Sequence[_News]) -> Sequence[_News]:
     return [each for each in found if each.happening is not None or last[each.kind] == each.number]
 
 
-def _call(loop: asyncio.AbstractEventLoop, callback: Callable[[_Group], None], group: _Group) -> None:
+def _call(audience: Audience, callback: Callable[[Audience], None]) -> None:
     try:
-        loop.call_soon_threadsafe(callback, group)
+        audience.loop.call_soon_threadsafe(callback, audience)
     except RuntimeError:
         # The loop is closed: its clients are gone.
         return

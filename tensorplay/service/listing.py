@@ -5,16 +5,19 @@ change only they are moved; a page is then found by bisection. Nothing here hold
 interpreter's for long.
 """
 
+import sys
 from bisect import bisect_left, bisect_right, insort
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
 from tensorplay.runtime.archive import Recorded
+from tensorplay.runtime.slices import emptied, paced, sorted_in_slices
 from tensorplay.service.cursor import Cursor
 from tensorplay.service.row import Row, row_of
-from tensorplay.service.slices import paced, sorted_in_slices
 
 __all__ = ["SORT_KEYS", "Filter", "Page", "ResultsIndex"]
 
@@ -101,6 +104,9 @@ class ResultsIndex:
 
     def __init__(self, revision: int, recorded: Iterable[Recorded], before: "ResultsIndex | None" = None) -> None:
         self.revision = revision
+        self._is_replaced = False
+        if before is not None:
+            before._is_replaced = True
         known: Mapping[tuple[str, str], Raw] = before._by_signature if before else {}
         self._by_signature: dict[tuple[str, str], Raw] = {}
         for each in paced(recorded):
@@ -113,6 +119,14 @@ class ResultsIndex:
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    def __del__(self) -> None:
+        # Whoever used it last: what is freed at once holds up the thread that multiplies. What an update leaves behind
+        # is still in use, and freed in no time.
+        if self._is_replaced and not sys.is_finalizing():
+            self._orders.clear()
+            self._selections.clear()
+            deque(chain(emptied(self._by_id), emptied(self._by_signature)), maxlen=0)
 
     def __contains__(self, signature: tuple[str, str]) -> bool:
         return signature in self._by_signature

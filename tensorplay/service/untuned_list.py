@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tensorplay.gemm import Signature
+from tensorplay.runtime.slices import sorted_in_slices
 from tensorplay.service.cursor import Cursor
 from tensorplay.service.identity import result_id
-from tensorplay.service.slices import sorted_in_slices
 
 __all__ = ["UntunedRow", "page_of", "untuned_rows"]
 

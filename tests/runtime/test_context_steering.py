@@ -62,6 +62,34 @@ def test_a_pinned_winner_is_not_overwritten_by_a_file(
     assert [each.origin for each in context.recorded()] == ["file"]
 
 
+def test_a_large_file_is_taken_as_a_small_one_is_and_noted_once(
+    make_context: MakeContext, call: Any, problem: GemmProblem
+) -> None:
+    context, signature = make_context(), signature_of(problem)
+    call(context)
+    context.pin_winner(*signature)
+    header = "".join(f"Validator,{name},{value}\n" for name, value in context.get_validators())
+    op = signature.op
+
+    def load(kernel: str, count: int, *, overwrite: bool) -> tuple[int, ...]:
+        lines = [f"{op},taN_m{m}_n1_k1_bias0_dev0,{kernel},{m}.5\n" for m in range(1, count + 1)]
+        early = f"{op},taN_m1_n1_k1_bias0_dev0,{FAST},0.25\n{op},{signature.params},{SLOW},1.0\n"
+        revision = context.results_revision()
+        data = (header + early + "".join(lines) + "what is this\n").encode()
+        report = context.load_results("0", "large.csv", data, overwrite=overwrite)
+        assert report.rejected == 1
+        assert context.results_revision() - revision == bool(report.merged or report.replaced)
+        return report.merged, report.replaced, report.kept, report.pinned
+
+    assert load(FIRST, 1300, overwrite=False) == (1300, 0, 0, 1)
+    assert load(SLOW, 1400, overwrite=False) == (100, 0, 1300, 1)
+    assert load(SLOW, 1500, overwrite=True) == (100, 1300, 0, 1)
+    assert load(SLOW, 1500, overwrite=True) == (0, 0, 0, 1)
+    held = {params: (kernel, time_ms) for _, params, kernel, time_ms in context.get_results()}
+    assert held.pop(signature.params)[0] == FAST
+    assert held == {f"taN_m{m}_n1_k1_bias0_dev0": (SLOW, m + 0.5) for m in range(1, 1501)}
+
+
 def test_a_pinned_winner_that_does_not_run_any_more_is_not_healed(
     make_context: MakeContext, call: Any, problem: GemmProblem, backend: ScriptedBackend
 ) -> None:

@@ -106,3 +106,20 @@ def test_an_index_that_is_updated_is_the_one_that_is_made_anew(
         row.params for row in anew.rows(Filter(pinned=True), "m")
     ]
     assert len(index) == len(before)
+
+
+def test_an_index_whose_winners_were_replaced_answers_whoever_still_has_it() -> None:
+    def recorded(kernel: str) -> list[Recorded]:
+        return [
+            Recorded("GemmTunableOp_Float32", f"taN_m{m}_n1_k1_bias0_dev0", kernel, 1.0, "0", "file")
+            for m in range(1, 5000)
+        ]
+
+    before = ResultsIndex(1, recorded("lt_1"))
+    rows = before.rows(Filter(), "m")
+    after = ResultsIndex(2, recorded("lt_2"), before)
+    assert before.page(Filter(), "m", 1, None).rows[0].kernel == "lt_1"
+    del before
+    assert {row.kernel for row in rows} == {"lt_1"}
+    assert len(after) == 4999
+    assert {row.kernel for row in after.rows(Filter())} == {"lt_2"}

@@ -1,21 +1,18 @@
 """The event stream."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from tensorplay.service.hub import Hub
-from tensorplay.service.schemas import ProblemModel
+from tensorplay.service.problem_schemas import STOPPING
 from tensorplay.service.state import Shared
 
 __all__ = ["router"]
 
 # Proxies must pass each message on at once.
-_STOPPING: dict[int | str, dict[str, Any]] = {
-    503: {"model": ProblemModel, "description": "The service is about to stop."}
-}
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 router = APIRouter(tags=["events"])
@@ -40,7 +37,7 @@ class _PlacedStream(EventStream):
             await super().__call__(scope, receive, send)
 
 
-@router.get("/events", operation_id="events_stream", status_code=200, response_class=EventStream, responses=_STOPPING)
+@router.get("/events", operation_id="events_stream", status_code=200, response_class=EventStream, responses=STOPPING)
 async def stream_events(
     state: Shared,
     kinds: Annotated[str | None, Query(max_length=200, description="Comma-separated; all unless given.")] = None,
