@@ -16,6 +16,7 @@ import numpy as np
 import tensorplay
 from tensorplay.errors import SettingError
 from tensorplay.service import start
+from tensorplay.service.host_names import hosts_of
 
 SIZES = (784, 512, 512, 10)
 BATCHES = (1, 16, 64)
@@ -29,7 +30,9 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Multiply for ever, with the dashboard on.")
     parser.add_argument("--host", default="127.0.0.1", help="any other address needs TENSORPLAY_TOKEN")
     parser.add_argument("--port", type=int, default=8787)
-    parser.add_argument("--name", action="append", default=[], help="a host name that it is reached by too")
+    parser.add_argument(
+        "--name", action="append", default=[], help="a name that it is reached by too; unless given TENSORPLAY_HOSTS"
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--pause", type=float, default=0.05, metavar="SECONDS", help="between two batches")
     return parser.parse_args()
@@ -67,7 +70,11 @@ def main() -> None:
         signal.signal(number, lambda *_: ended.set())
     token = os.environ.get("TENSORPLAY_TOKEN") or None
     try:
-        service = start(wanted.host, wanted.port, token=token, hosts=frozenset(wanted.name))
+        hosts = frozenset(wanted.name) or hosts_of(os.environ)
+    except SettingError as error:
+        raise SystemExit(str(error)) from None
+    try:
+        service = start(wanted.host, wanted.port, token=token, hosts=hosts)
     except SettingError as error:
         raise SystemExit(f"{error}; the token is read from TENSORPLAY_TOKEN") from None
     with service:

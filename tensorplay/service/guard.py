@@ -8,7 +8,6 @@ import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tensorplay.service.cookies import cookies_named
 from tensorplay.service.own_user import is_own_user
 from tensorplay.service.problems import Problem, failure, problem_response
 from tensorplay.service.sessions import Sessions
@@ -32,6 +32,7 @@ _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?", re
 _WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPEN = ("/livez", "/readyz")
+_ORIGINS = ("origin", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest")
 _LONGEST_URL = 4096
 _LONGEST_HEADERS = 16384
 _WRITES_PER_S = 10.0
@@ -95,11 +96,11 @@ class Guard:
             # Half an answer must not look like a whole one: the server ends the connection, and logs why.
             if is_begun:
                 raise
-            answer = failure(scope["method"], scope["path"], error)
+            answer = failure(scope, error)
         else:
             return
         page = self._rules.as_page(Request(scope), answer)
-        await (problem_response(answer) if page is None else page)(scope, receive, guarded_send)
+        await (problem_response(answer, scope) if page is None else page)(scope, receive, guarded_send)
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -120,10 +121,13 @@ class Guard:
         # The form has the token in its body, which its route gives to the same check.
         if needs_token and not is_form and not is_own_user(scope):
             given = _token(headers)
-            if given is not None or not self._rules.sessions.is_open(_session(headers, self._rules.cookie)):
+            if given is not None or not self._is_signed_in(headers):
                 self._rules.tokens.check(given, scope)
         if is_change:
             self._check_change(headers, scope, FORM if is_form else None)
+
+    def _is_signed_in(self, headers: Headers) -> bool:
+        return any(self._rules.sessions.is_open(value) for value in cookies_named(headers, self._rules.cookie))
 
     def _check_host(self, headers: Headers, scope: Scope) -> None:
         given = headers.getlist("host")
@@ -140,6 +144,9 @@ class Guard:
 
     @staticmethod
     def _check_origin(headers: Headers, scope: Scope) -> None:
+        # Of two, another reader may believe the other one; a browser sends each once.
+        if any(len(headers.getlist(name)) > 1 for name in _ORIGINS):
+            raise Problem(403, "cross-site", "another page must not use this service")
         site = headers.get("sec-fetch-site")
         if site is not None:
             is_navigation = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
@@ -169,15 +176,24 @@ class Guard:
 
 
 async def _whole_body(receive: Receive, most: int) -> Receive:
-    """Read a body up to a length, whatever its headers said, and return what gives it once more."""
-    body, more = b"", True
+    """Read a body up to a length, whatever its headers said, and return what gives it once more.
+
+    Raises
+    ------
+    Problem
+        413 for one that is longer, 400 for one whose client went away before its end: half of it is none.
+    """
+    body, more = bytearray(), True
     while more:
         message = await receive()
+        if message["type"] != "http.request":
+            # Mostly nobody reads this any more; but what stands between may, and a server wants an answer.
+            raise Problem(400, "cut-off", "the body ended before it was whole; send it again")
         body += message.get("body", b"")
-        more = message["type"] == "http.request" and message.get("more_body", False)
+        more = message.get("more_body", False)
         if len(body) > most:
             raise Problem(413, "too-large", "the body is larger than 1 MiB")
-    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
     async def again() -> Message:
         return whole.pop() if whole else await receive()
@@ -193,14 +209,6 @@ def _token(headers: Headers) -> str | None:
     if scheme.lower() == "bearer":
         return value.strip()
     return None
-
-
-def _session(headers: Headers, cookie: str) -> str | None:
-    try:
-        morsel = SimpleCookie(headers.get("cookie", "")).get(cookie)
-    except CookieError:
-        return None
-    return morsel.value if morsel else None
 
 
 def _kind(headers: Headers) -> str:

@@ -49,12 +49,12 @@ class IdempotencyKeys:
             return None
         now = self._clock()
         with self._lock:
-            for old in [each for each, known in self._known.items() if known.until <= now]:
+            for old in [each for each, known in self._done() if known.until <= now]:
                 del self._known[old]
             known = self._known.get(key)
             if known is None:
-                while len(self._known) >= _MOST_KEYS:
-                    del self._known[next(iter(self._known))]
+                for old, _ in self._done()[: max(0, len(self._known) - _MOST_KEYS + 1)]:
+                    del self._known[old]
                 self._known[key] = _Known(request, now + KEPT_S)
                 return None
             if known.request != request:
@@ -64,6 +64,10 @@ class IdempotencyKeys:
                     409, "in-flight", "the request with this key is still being done", headers={"Retry-After": "1"}
                 )
             return known.answer
+
+    def _done(self) -> list[tuple[str, _Known]]:
+        """Return what may be forgotten, oldest first: were it what is being done, it could be done twice."""
+        return [(key, known) for key, known in self._known.items() if known.answer is not None]
 
     def end(self, key: str | None, answer: Any) -> None:
         """Remember the answer; None forgets the key, since the request was refused and may be sent again."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 import httpx
 from starlette.types import ASGIApp
@@ -95,11 +96,15 @@ class RankLine:
         is_read = method == "GET"
         limit = limit or (READ_S if is_read else CHANGE_S)
         self._check_silence(local_rank, is_asked_anyway=not is_read)
-        sent = dict(headers or {}) | ({"Content-Type": "application/json"} if body is not None else {})
+        given = dict(headers or {}) | ({"Content-Type": "application/json"} if body is not None else {})
+        # The bytes that came: what a server reads as text is of Latin-1, and httpx would take ASCII alone.
+        sent = [(name.encode("ascii"), value.encode("latin-1", "replace")) for name, value in given.items()]
         try:
             # What a client imports when it is first made is no time of the rank.
             async with self._client(own, local_rank) as client, asyncio.timeout(limit):
-                url = httpx.URL(path=path, query=query.encode("ascii", "replace") or None)
+                # A query may hold what httpx takes for no address, such as a #.
+                escaped = quote(query.encode("latin-1", "replace"), safe="!$%&'()*+,/:;=?@[]")
+                url = httpx.URL(path=path, query=escaped.encode("ascii") or None)
                 request = client.build_request(method, url, content=body, headers=sent)
                 response = await client.send(request, stream=True)
                 try:

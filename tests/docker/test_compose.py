@@ -72,9 +72,15 @@ def test_every_file_and_program_that_compose_names_is_in_the_images(
     assert (ROOT / built).is_file()
     command = json.loads(value_of(stages_of(Path(built).name)[-1], "CMD"))
     given = services["worker"]["command"]
-    assert [word for word in given if word not in {"--name", "worker"}] == command
+    assert given == command
     assert services["recorded"]["command"][:2] == ["tensorplay", "serve"]
     assert services["recorded"]["image"] == services["worker"]["image"]
+
+
+@pytest.mark.parametrize("name", ["worker", "recorded"])
+def test_names_that_are_exported_are_passed_on_besides_a_services_own(name: str, yaml_of: Yaml) -> None:
+    environ = yaml_of("compose.yaml")["services"][name]["environment"]
+    assert environ["TENSORPLAY_HOSTS"] == name + ",${TENSORPLAY_HOSTS:-}"
 
 
 def test_images_of_others_are_pinned_and_plainly_named(yaml_of: Yaml) -> None:
@@ -88,7 +94,7 @@ def test_prometheus_asks_the_worker_under_a_name_that_it_answers_to(yaml_of: Yam
     (target,) = (target for group in job["static_configs"] for target in group["targets"])
     host, _, port = target.partition(":")
     command = services[host]["command"]
-    assert command[command.index("--name") + 1] == host
+    assert services[host]["environment"]["TENSORPLAY_HOSTS"].split(",")[0] == host
     assert command[command.index("--port") + 1] == port
     assert job["authorization"]["credentials_file"] == f"/run/secrets/{services['prometheus']['secrets'][0]}"
     assert "./prometheus.yml:/etc/prometheus/prometheus.yml:ro" in services["prometheus"]["volumes"]

@@ -69,7 +69,7 @@ def test_the_commands_of_an_image_give_an_environment_in_which_its_worker_is_hea
     quick = {"TENSORPLAY_TOKEN": "t" * 8, "TP_TUNABLEOP_MAX_TUNING_DURATION_MS": "1"}
     with run_image(dockerfile, tmp_path, "--device", "cpu", environ=quick, **code) as worker:
         worker.wait_until_healthy()
-        headers = {"Authorization": "Bearer t"}
+        headers = {"Authorization": f"Bearer {quick['TENSORPLAY_TOKEN']}"}
         assert httpx.get(f"http://127.0.0.1:{worker.port}/metrics", headers=headers).status_code == 200
         page = httpx.get(f"http://127.0.0.1:{worker.port}/", headers=headers)
         assert "TensorPlay" in page.text, "templates and static files are in the wheel"

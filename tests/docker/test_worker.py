@@ -22,6 +22,11 @@ Run = Callable[..., Any]
 Yaml = Callable[[str], Any]
 
 
+def names_of(service: Any, exported: str = "") -> dict[str, str]:
+    """Return the names that compose gives a service, when some are exported."""
+    return {"TENSORPLAY_HOSTS": service["environment"]["TENSORPLAY_HOSTS"].replace("${TENSORPLAY_HOSTS:-}", exported)}
+
+
 @pytest.fixture
 def token_file(tmp_path: Path) -> dict[str, str]:
     """Return the environment that names a file with the token, as a secret of compose is given."""
@@ -35,7 +40,8 @@ def test_the_worker_of_compose_is_healthy_is_scraped_records_and_ends_when_it_is
 ) -> None:
     services, (job,) = yaml_of("compose.yaml")["services"], yaml_of("prometheus.yml")["scrape_configs"]
     command = services["worker"]["command"]
-    with run_image("Dockerfile", tmp_path, command=command, environ=token_file | QUICK) as worker:
+    environ = token_file | QUICK | names_of(services["worker"])
+    with run_image("Dockerfile", tmp_path, command=command, environ=environ) as worker:
         worker.wait_until_healthy()
         url = f"http://127.0.0.1:{worker.port}{job['metrics_path']}"
         host = {"Host": job["static_configs"][0]["targets"][0]}
@@ -68,12 +74,15 @@ def test_recorded_files_are_served_from_a_volume(
         "Validator,TP_TUNABLEOP_FORMAT,1\nGemmTunableOp_Float32,taN_m4_n4_k4_bias0_devcpu,host_numpy,0.001\n",
         encoding="utf-8",
     )
-    command = yaml_of("compose.yaml")["services"]["recorded"]["command"]
-    with run_image("Dockerfile", tmp_path, command=command, environ=token_file) as served:
+    recorded = yaml_of("compose.yaml")["services"]["recorded"]
+    environ = token_file | names_of(recorded, "ml.example")
+    with run_image("Dockerfile", tmp_path, command=recorded["command"], environ=environ) as served:
         served.wait_until_healthy()
-        headers = {"Authorization": f"Bearer {TOKEN}", "Host": "recorded:8787"}
-        answer = httpx.get(f"http://127.0.0.1:{served.port}/api/v1/results", headers=headers)
-        assert answer.json()["total"] == 1
+        url, headers = f"http://127.0.0.1:{served.port}/api/v1/results", {"Authorization": f"Bearer {TOKEN}"}
+        for host in ("recorded:8787", "ml.example"):
+            answer = httpx.get(url, headers=headers | {"Host": host})
+            assert (answer.status_code, answer.json().get("total")) == (200, 1), (host, answer.text)
+        assert httpx.get(url, headers=headers | {"Host": "worker:8787"}).status_code == 403
         served.process.send_signal(signal.SIGTERM)
         served.process.communicate(timeout=30)
     assert served.process.returncode == 0
@@ -86,6 +95,29 @@ def test_without_a_token_a_worker_does_not_start_and_says_so(run_image: Run, doc
     assert worker.process.returncode == 1
     assert (output, errors.count("\n")) == ("", 1)
     assert "TENSORPLAY_TOKEN" in errors
+
+
+def test_the_worker_answers_to_the_names_of_the_environment_unless_it_is_given_others(
+    run_image: Run, tmp_path: Path, token_file: dict[str, str]
+) -> None:
+    environ = token_file | QUICK | {"TENSORPLAY_HOSTS": "ml.example, theirs.example"}
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    for extra, allowed in ([], [200, 200, 403]), (["--name", "ours.example"], [403, 403, 200]):
+        with run_image("Dockerfile", tmp_path, *extra, environ=environ) as worker:
+            worker.wait_until_healthy()
+            url = f"http://127.0.0.1:{worker.port}/metrics"
+            hosts = ("ml.example", "theirs.example:80", "ours.example")
+            assert [httpx.get(url, headers=headers | {"Host": host}).status_code for host in hosts] == allowed
+
+
+def test_a_name_that_is_none_is_told_by_its_variable(
+    run_image: Run, tmp_path: Path, token_file: dict[str, str]
+) -> None:
+    with run_image("Dockerfile", tmp_path, environ=token_file | {"TENSORPLAY_HOSTS": "a:80"}) as worker:
+        output, errors = worker.process.communicate(timeout=50)
+    assert (worker.process.returncode, output, errors.count("\n")) == (1, "", 1)
+    assert errors.startswith("TENSORPLAY_HOSTS: 'a:80' is no name")
+    assert "TOKEN" not in errors
 
 
 def test_a_secret_that_cannot_be_read_is_no_empty_token(run_image: Run, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tensorplay.service import Service, connection
+from tensorplay.service import Service, audience, connection
 from tensorplay.service.connection import OncePerMinute
 
 HEAD = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n"
@@ -81,8 +81,9 @@ def test_a_body_with_two_lengths_is_refused(service: Service, stack: ExitStack) 
 
 
 def test_garbage_in_the_middle_of_an_answer_ends_it_in_silence(
-    service: Service, stack: ExitStack, caplog: pytest.LogCaptureFixture
+    service: Service, stack: ExitStack, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(audience, "_SILENCE_S", 0.2)
     made = connected(stack, service, EVENTS + b"Transfer-Encoding: chunked\r\n\r\n")
     assert b"event: hello" in made.recv(65536) + made.recv(65536)
     made.sendall(b"zz\r\n\r\n")

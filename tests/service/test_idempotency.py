@@ -31,6 +31,21 @@ def test_what_was_refused_may_be_sent_again_and_no_key_is_no_matter() -> None:
     keys.end(None, "answer")
 
 
+def test_what_is_still_being_done_is_not_forgotten_for_others_or_by_time() -> None:
+    now = [0.0]
+    keys = IdempotencyKeys(clock=lambda: now[0])
+    assert keys.begin("slow", 1) is None
+    for number in range(2000):
+        assert keys.begin(str(number), number) is None
+        keys.end(str(number), "answer")
+    now[0] = 2 * KEPT_S
+    with pytest.raises(Problem, match="still being done"):
+        keys.begin("slow", 1)
+    keys.end("slow", "answer")
+    assert keys.begin("other", 1) is None
+    assert keys.begin("slow", 2) is None
+
+
 def test_keys_are_bounded() -> None:
     keys = IdempotencyKeys()
     for number in range(1500):

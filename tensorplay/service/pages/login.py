@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from tensorplay.service.cookies import cookies_named
 from tensorplay.service.guard import FORM
 from tensorplay.service.pages.error_page import sign_in_page, wants_page
 from tensorplay.service.pages.next_page import checked_next
@@ -64,7 +65,7 @@ def _remember(request: Request, response: Response, state: State) -> None:
         path=None,
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=request.scope.get("scheme") == "https",
     )
 
 
@@ -123,7 +124,8 @@ def _fields(body: bytes) -> dict[str, str]:
 async def forget_token(request: Request, state: Shared) -> Response:
     """Take the cookie away, and let its value mean nothing any more."""
     sessions: Sessions = request.app.state.tensorplay_sessions
-    sessions.close(request.cookies.get(_cookie(state)))
+    for value in cookies_named(request.headers, _cookie(state)):
+        sessions.close(value)
     response = Response(status_code=204)
     response.headers["Set-Cookie"] = f"{_cookie(state)}=; Max-Age=0; HttpOnly; SameSite=strict"
     return response

@@ -9,13 +9,15 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from tensorplay.service.identity import ID_PATTERN
+from tensorplay.service.problem_schemas import ProblemModel
 from tensorplay.service.problems import PROBLEM_TYPE, Problem
 from tensorplay.service.rank_line import Answer
 from tensorplay.service.rank_schemas import Disagreement, RankModel, RankSummary
-from tensorplay.service.schemas import Listed, ProblemModel
-from tensorplay.service.state import IfNoneMatch, Shared, State
+from tensorplay.service.request_id import REQUEST_ID, request_id_of
+from tensorplay.service.schemas import Listed
+from tensorplay.service.state import NOT_CHANGED, IfNoneMatch, Shared, State
 
-__all__ = ["API", "FAILED", "Identity", "LocalRank", "proxied", "router", "summary_of"]
+__all__ = ["API", "FAILED", "Identity", "LocalRank", "parts", "proxied", "router", "sent_headers", "summary_of"]
 
 API = "/api/v1"
 _MEDIA_TYPES = ("application/json", PROBLEM_TYPE, "text/csv", "application/jsonl")
@@ -25,12 +27,18 @@ _LOCATION = re.compile(r"[a-z]+/[0-9a-f]{16}")
 LocalRank = Annotated[int, Path(ge=0, le=999_999_999)]
 Identity = Annotated[str, Path(pattern=ID_PATTERN, examples=["0123456789abcdef"])]
 FAILED: dict[int | str, dict[str, Any]] = {
-    502: {"model": ProblemModel, "description": "The rank does not listen."},
+    502: {"model": ProblemModel, "description": "The rank does not listen, or failed."},
+    503: {"model": ProblemModel, "description": "The rank says that too many wait for its disk, or that it stops."},
     504: {"model": ProblemModel, "description": "The rank does not answer in time."},
+    507: {"model": ProblemModel, "description": "The rank says that its disk is full."},
 }
+# What a rank cannot do just now; any other failure of it is ours to tell.
+_TOLD_ON = frozenset({503, 507})
+_READ = NOT_CHANGED | FAILED
 _Part = Literal[
     "stats",
     "results",
+    "explain",
     "results.csv",
     "results.jsonl",
     "rejections",
@@ -45,6 +53,8 @@ _Part = Literal[
 _CHANGING_PARTS = ("settings", "switches", "budgets", "jobs")
 
 router = APIRouter(tags=["ranks"])
+parts = APIRouter(tags=["ranks"])
+"""Routes that pass their query on as it is."""
 
 
 def summary_of(state: State) -> RankSummary:
@@ -74,7 +84,8 @@ def proxied(answer: Answer) -> Response:
     kind = answer.headers.get("content-type", "")
     is_known = not answer.content or kind.partition(";")[0] in _MEDIA_TYPES
     is_moved = 300 <= answer.status < 400 and answer.status != 304
-    if is_moved or answer.status == 500 or not is_known or (answer.status > 500 and kind != PROBLEM_TYPE):
+    is_failed = answer.status >= 500 and (answer.status not in _TOLD_ON or kind != PROBLEM_TYPE)
+    if is_moved or is_failed or not is_known:
         raise Problem(502, "rank-failed", f"the rank answered {answer.status}; the log of its process says why")
     headers = {name: answer.headers[name] for name in _HEADERS if name in answer.headers}
     if _LOCATION.fullmatch(answer.headers.get("location", "")):
@@ -116,12 +127,12 @@ def _add(part: str) -> None:
         return await _read(request, state, rank, f"{API}/{part}", if_none_match)
 
     description = f"Return what a rank answers to `GET /{part}`, with the same query."
-    router.add_api_route(
+    parts.add_api_route(
         f"/ranks/{{rank}}/{part}",
         read,
         operation_id=f"ranks_read_{part}",
         response_model=None,
-        responses=FAILED,
+        responses=_READ,
         description=description,
     )
 
@@ -130,7 +141,7 @@ for _part in _CHANGING_PARTS:
     _add(_part)
 
 
-@router.get("/ranks/{rank}/{part}", operation_id="ranks_part", response_model=None, responses=FAILED)
+@parts.get("/ranks/{rank}/{part}", operation_id="ranks_part", response_model=None, responses=_READ)
 async def read_part(
     request: Request, state: Shared, rank: LocalRank, part: _Part, if_none_match: IfNoneMatch = None
 ) -> Response:
@@ -148,11 +159,19 @@ async def read_result(request: Request, state: Shared, rank: LocalRank, identity
 async def read_job(request: Request, state: Shared, rank: LocalRank, identity: Identity) -> Response:
     """Return one job of a rank as it stands, without waiting for its end."""
     state.ranks.line.check(rank)
-    return proxied(await state.ranks.line.ask(request.app, rank, f"{API}/jobs/{identity}"))
+    headers = sent_headers(request)
+    return proxied(await state.ranks.line.ask(request.app, rank, f"{API}/jobs/{identity}", headers=headers))
+
+
+def sent_headers(request: Request) -> dict[str, str]:
+    """Return what every request to a rank says of the one that it is sent for: its name."""
+    return {REQUEST_ID: request_id_of(request.scope)}
 
 
 async def _read(request: Request, state: State, rank: int, path: str, if_none_match: str | None) -> Response:
     state.ranks.line.check(rank)
-    headers = {"If-None-Match": if_none_match} if if_none_match else {}
-    answer = await state.ranks.line.ask(request.app, rank, path, query=request.url.query, headers=headers)
+    headers = sent_headers(request) | ({"If-None-Match": if_none_match} if if_none_match else {})
+    # Not of the whole address, which some servers give in bytes that are no text.
+    query = request.scope["query_string"].decode("latin-1")
+    answer = await state.ranks.line.ask(request.app, rank, path, query=query, headers=headers)
     return proxied(answer)

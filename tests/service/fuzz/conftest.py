@@ -130,12 +130,14 @@ def caller(make_caller: Callable[..., Caller]) -> Caller:
     return make_caller()
 
 
-@pytest.fixture
-def document(context: TuningContext) -> dict[str, Any]:
-    return create_app(context).openapi()
+@pytest.fixture(scope="session")
+def document(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    context = TuningContext(environ={}, directory=tmp_path_factory.mktemp("document"))
+    yield create_app(context).openapi()
+    context.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def operations(document: dict[str, Any]) -> list[Any]:
     """Every operation but the stream of events, which never ends."""
     # What is not allowed may be refused for another reason that is met before.

@@ -34,7 +34,7 @@ Operation = Any
 """One of the document; schemathesis's own type has four parameters that say nothing here."""
 OP = "GemmTunableOp_Float32"
 MODES = tuple(GenerationMode)
-SHORT, DEEP = 6, 200
+SHORT, DEEP = 4, 200
 
 Run = Callable[[int], str]
 

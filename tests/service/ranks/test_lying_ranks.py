@@ -14,15 +14,23 @@ OWN = "/api/v1/ranks/own"
 WINNER = {"op": "GemmTunableOp_Float32", "params": "taN_m1_n2_k3_bias0_dev0", "kernel": "a", "time_ms": 1.0}
 
 
+@pytest.fixture(scope="module")
+def first(make_job: Callable[[], Any]) -> Any:
+    """The first rank of two; what it is told of the other it asks for each time."""
+    job = make_job()
+    return job, job.start(0, LOCAL_WORLD_SIZE="2")
+
+
 @pytest.fixture
-def lie(job: Any) -> Iterator[Callable[[dict[str, bytes]], Any]]:
-    """Starts the first rank, and in the place of the second what answers each path with some bytes."""
+def lie(first: Any) -> Iterator[Callable[[dict[str, bytes]], Any]]:
+    """Puts in the place of the second rank what answers each path with some bytes."""
+    job, rank = first
     with ExitStack() as stack:
 
         def begin(answers: dict[str, bytes]) -> Any:
-            first = job.start(0, LOCAL_WORLD_SIZE="2")
-            client = stack.enter_context(first.client())
+            client = stack.enter_context(rank.client())
             own = client.get(OWN).json() | {"local_rank": 1, "rank": 9, "id": "1" * 16}
+            asked: list[str] = []
             told = {OWN: json.dumps(own).encode(), "/api/v1/results.jsonl": b""} | answers
 
             class Handler(BaseHTTPRequestHandler):
@@ -30,6 +38,7 @@ def lie(job: Any) -> Iterator[Callable[[dict[str, bytes]], Any]]:
                     """Say nothing."""
 
                 def do_GET(self) -> None:
+                    asked.append(self.path)
                     body = told.get(self.path.partition("?")[0], b"{}")
                     self.send_response(200)
                     self.send_header("Content-Type", "application/json")
@@ -42,7 +51,10 @@ def lie(job: Any) -> Iterator[Callable[[dict[str, bytes]], Any]]:
             class Server(socketserver.ThreadingUnixStreamServer):
                 daemon_threads = True
 
-            server = stack.enter_context(Server(str(job.sockets / "1.sock"), Handler))
+            place = job.sockets / "1.sock"
+            server = stack.enter_context(Server(str(place), Handler))
+            stack.callback(place.unlink)
+            stack.callback(lambda: asked or pytest.fail("the first rank did not ask"))
             stack.callback(server.shutdown)
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
             return client

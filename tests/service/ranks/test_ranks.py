@@ -70,15 +70,27 @@ def test_nobody_else_can_look_into_the_folder_and_no_token_lies_there(ranks: Any
 @pytest.mark.parametrize(
     "part",
     ["settings", "switches", "budgets", "results", "results?limit=1", "rejections", "untuned", "jobs", "files",
-     "validators", "log", "results.csv", "results.jsonl", "stats", "devices", "runtime"],
+     "validators", "log", "results.csv", "results.jsonl", "stats", "devices", "runtime",
+     "explain?op=GemmTunableOp_Float32&params=x", "results?limt=1"],
 )  # fmt: skip
 def test_what_is_read_of_a_rank_is_what_it_answers_itself(ranks: Any, first: httpx.Client, part: str) -> None:
+    name = {"X-Request-ID": "asked-of-both"}
     with ranks[1].client() as itself:
-        expected, answer = itself.get(f"api/v1/{part}"), first.get(f"api/v1/ranks/1/{part}")
+        expected = itself.get(f"api/v1/{part}", headers=name)
+        answer = first.get(f"api/v1/ranks/1/{part}", headers=name)
     assert (answer.status_code, answer.content) == (expected.status_code, expected.content)
     assert answer.headers["content-type"] == expected.headers["content-type"]
     assert answer.headers.get("etag") == expected.headers.get("etag")
     assert answer.headers["content-security-policy"]
+
+
+def test_a_winner_of_a_rank_is_explained_by_that_rank(ranks: Any, first: httpx.Client) -> None:
+    winner = first.get("api/v1/ranks/1/results").json()["items"][0]
+    query = {"op": winner["op"], "params": winner["params"]}
+    answer = first.get("api/v1/ranks/1/explain", params=query)
+    assert answer.json()["kernel"] == winner["kernel"]
+    assert first.get("api/v1/ranks/1/explain", params=query, headers={"If-None-Match": answer.headers["etag"]}
+                     ).status_code == 304  # fmt: skip
 
 
 def test_one_winner_of_a_rank_is_read_by_its_id_and_not_again_when_it_is_the_same(first: httpx.Client) -> None:
