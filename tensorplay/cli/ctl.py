@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tensorplay.cli.ctl_changes import VERBS
+from tensorplay.cli.ctl_explain import explain
 from tensorplay.cli.ctl_service import JOBS, echo_json, job_row, print_rows, service_of, started_job
 from tensorplay.cli.render import MISSING, duration, multiple, printable
 from tensorplay.cli.table import Column, print_table
@@ -219,5 +220,5 @@ def _print_settings(settings: "Any") -> None:
     print_table(_SETTINGS, [[each.name, printable(json.dumps(each.value)), each.origin] for each in rows])
 
 
-for _verb in VERBS:
+for _verb in (*VERBS, explain):
     ctl.add_command(_verb)

@@ -71,7 +71,7 @@ def forget(ctx: click.Context, *, result_id: str | None, every: bool) -> None:
 def history(ctx: click.Context, *, result_id: str) -> None:
     """Show the winners that a signature is known to have had, oldest first."""
     with service_of(ctx) as (client, as_json):
-        found = client.explain(result_id).history
+        found = client.result(result_id).history
     if as_json:
         echo_json([each.model_dump() for each in found])
         return

@@ -23,6 +23,7 @@ JOBS = (Column("id"), Column("state"), Column("done", is_number=True), Column("f
 """The columns of jobs."""
 
 _WORDS = (
+    ("GET /untuned lists", "`tensorplay ctl untuned` lists"),
     ("GET /files lists them", "`tensorplay ctl files` lists them"),
     ("GET /settings lists them", "`tensorplay ctl set --help` says more"),
     (

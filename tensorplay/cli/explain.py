@@ -135,6 +135,7 @@ def _details(found: _Found, limit: int | None) -> Iterator[str]:
         yield f"{printable(explanation.op)} {printable(explanation.params)}"
         for fact in facts_of(explanation, found.recorded.get(explanation.signature)):
             yield f"  {printable(fact)}"
+        yield f"  build: {printable(explanation.build)}"
         yield from _table(CANDIDATE_COLUMNS, candidate_rows(explanation, blocks=_has_blocks()), limit)
         if explanation.left_out:
             yield f"{count(explanation.left_out, 'slower candidate')} not kept in the file"

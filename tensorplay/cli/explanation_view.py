@@ -63,7 +63,6 @@ def facts_of(explanation: Explanation, recorded: str | None) -> Iterator[str]:
         yield "search: " + ", ".join(f"{name} {_plain(value)}" for name, value in explanation.search.items())
     if explanation.clocks:
         yield "clocks: " + ", ".join(f"{name} {mhz} MHz" for name, mhz in explanation.clocks.items())
-    yield f"build: {explanation.build}"
 
 
 def candidate_rows(explanation: Explanation, *, blocks: bool) -> list[list[str]]:

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from tensorplay.runtime.process import get_tuning_context
 from tensorplay.service.cursor import CursorKey
+from tensorplay.service.declared_query import DECLARED_QUERY
 from tensorplay.service.document import correct_document
 from tensorplay.service.guard import Guard, GuardRules
 from tensorplay.service.host_names import checked_hosts
@@ -19,13 +20,16 @@ from tensorplay.service.live_runtime import LiveRuntime
 from tensorplay.service.pages import login_code, problem_page
 from tensorplay.service.pages import router as pages_router
 from tensorplay.service.placement import placement_of
+from tensorplay.service.problem_schemas import ProblemModel
 from tensorplay.service.problems import add_handlers
 from tensorplay.service.rank_line import RankLine
 from tensorplay.service.ranks import Ranks
 from tensorplay.service.recorded_context import RecordedContext
+from tensorplay.service.request_id import NamedRequests
 from tensorplay.service.result_files import ResultFiles
 from tensorplay.service.routes import (
     events,
+    explanation,
     files,
     found,
     health,
@@ -39,7 +43,6 @@ from tensorplay.service.routes import (
 )
 from tensorplay.service.routes import settings as settings_routes
 from tensorplay.service.runtime_folder import folder_to_use
-from tensorplay.service.schemas import ProblemModel
 from tensorplay.service.sessions import Sessions
 from tensorplay.service.state import State
 from tensorplay.service.token_check import TokenCheck
@@ -128,16 +131,21 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
         # They go to an absolute address, of what the request said of itself.
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
-        responses={"4XX": {"model": ProblemModel, "description": "A problem document."}},
+        responses={
+            "4XX": {"model": ProblemModel, "description": "A problem document."},
+            500: {"model": ProblemModel, "description": "The service failed; the log of its process says why."},
+        },
     )
     app.state.tensorplay = state
     app.state.tensorplay_login = login_code()
     app.state.tensorplay_sessions = sessions = Sessions()
     app.state.tensorplay_tokens = tokens = TokenCheck(wanted.token)
     add_handlers(app, as_page=problem_page)
-    measured = (results, result_changes, rejections, untuned, files)
+    measured = (results, result_changes, explanation, rejections, untuned, files)
     for module in (settings_routes, *measured, found, jobs, events, ranks, rank_changes):
-        app.include_router(module.router, prefix="/api/v1")
+        app.include_router(module.router, prefix="/api/v1", dependencies=DECLARED_QUERY)
+    # What their query may be, the rank says that is asked.
+    app.include_router(ranks.parts, prefix="/api/v1")
     app.include_router(health.router)
     app.include_router(pages_router)
     rules = GuardRules(
@@ -150,6 +158,8 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
         as_page=problem_page,
     )
     app.add_middleware(Guard, rules=rules)
+    # Around the guard: what it refuses has a name too.
+    app.add_middleware(NamedRequests)
     correct_document(app)
     return app
 

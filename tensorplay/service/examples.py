@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tensorplay.service.explanation_schemas import EXPLAINED
+
 __all__ = ["add_examples", "example_of"]
 
 _OP, _PARAMS = "GemmTunableOp_Float32", "taN_m512_n1024_k256_bias0_dev0"
 _KERNEL = "lt_id7_tile12_stages3_splitk0_red0_swizzle0_custom0_inner1_cluster1"
+_REQUEST = "5f0c9d1e2b3a48576d8e9fa0b1c2d3e4"
 _ID, _TIME, _NAME = "0123456789abcdef", "2026-11-30T12:00:00+00:00", "tunableop_results0.csv"
 
 _DOCUMENTS: Mapping[str, Any] = {
@@ -15,7 +18,10 @@ _DOCUMENTS: Mapping[str, Any] = {
         "title": "Not found",
         "status": 404,
         "detail": "there is no such winner; it may have been forgotten",
+        "request_id": _REQUEST,
+        "errors": [],
     },
+    "ExplanationModel": EXPLAINED,
     "JobSource": {"untuned": True},
     "JobRequest": {"kind": "tune", "source": {"untuned": True}, "budget": {"total_seconds": 60.0}},
     "SwitchPatch": {"tuning": False},
@@ -45,6 +51,7 @@ _MEMBERS: Mapping[str, Any] = {
     "identity": _ID,
     "k": 256,
     "kernel": _KERNEL,
+    "last_seen": _TIME,
     "m": 512,
     "median_ms": 0.0312,
     "modified": _TIME,
@@ -59,6 +66,7 @@ _MEMBERS: Mapping[str, Any] = {
     "quartile_high_ms": 0.0314,
     "quartile_low_ms": 0.0311,
     "reason": "the library has no such algorithm any more",
+    "request_id": _REQUEST,
     "result_id": _ID,
     "revision": 7,
     "samples": 25,

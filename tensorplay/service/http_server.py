@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 
 from tensorplay.service.connection import MOST_CONNECTIONS, Connection, http_log
 from tensorplay.service.problems import Problem, problem_response
+from tensorplay.service.request_id import NamedRequests
 
 __all__ = ["BACKLOG", "HttpServer"]
 
@@ -73,12 +74,11 @@ class HttpServer:
         loop.set_exception_handler(_on_failure)
         # It listens once more: what is stopped must not keep thousands waiting.
         server = await loop.create_server(self._connection, sock=self.listener, backlog=BACKLOG)
+        self._sweep(loop)
         try:
-            while not end.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(end.wait(), _SWEEP_S)
-                self._sweep(loop.time())
+            await end.wait()
         finally:
+            self._sweeping.cancel()
             server.close()
             await self._end()
 
@@ -87,7 +87,10 @@ class HttpServer:
             config=self._config, server_state=self._state, app_state={}, _loop=asyncio.get_running_loop()
         )
 
-    def _sweep(self, now: float) -> None:
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close what is late, and so on. A timer wakes the thread once; a task that waits in vain runs three times."""
+        self._sweeping = loop.call_later(_SWEEP_S, self._sweep, loop)
+        now = loop.time()
         late = [each for each in self.connections if each.is_late(now)]
         for each in late:
             each.drop()
@@ -126,11 +129,11 @@ def _unambiguous(app: ASGIApp) -> ASGIApp:
                 "send Content-Length or Transfer-Encoding, not both",
                 headers={"Connection": "close"},
             )
-            await problem_response(problem)(scope, receive, send)
+            await problem_response(problem, scope)(scope, receive, send)
             return
         await app(scope, receive, send)
 
-    return checked
+    return NamedRequests(checked)
 
 
 def _on_failure(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from tensorplay.runtime import listeners as events
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.settings import SettingState
 from tensorplay.runtime.settings_table import setting_of
+from tensorplay.service.last_calls import LastCalls
 from tensorplay.service.listing import ResultsIndex
 from tensorplay.service.row import Row
 from tensorplay.service.untuned_list import UntunedRow, untuned_rows
@@ -91,6 +92,7 @@ class LiveRuntime:
         self._revisions: Counter[str] = Counter()
         self._index = ResultsIndex(-1, ())
         self._untuned = Untuned((), -1, 0.0)
+        self._last_calls = LastCalls(context.calls_by_signature(), {})
         self.worker = Worker()
         self._firsts: dict[tuple[str, str], str] = {}
         self._outcomes: Counter[str] = Counter()
@@ -198,13 +200,20 @@ class LiveRuntime:
         revision = index.revision + self._revisions["untuned"]
         if known.revision != revision or time.monotonic() - known.taken > _FRESH_S:
             without = [each for each in self.context.get_untuned() if each not in index]
-            rows = untuned_rows(without, self.context.calls_by_signature() if without else {})
+            calls = self.context.calls_by_signature() if without else {}
+            if without:
+                self._last_calls = self._last_calls.after(without, calls, self._firsts, _now())
+            rows = untuned_rows(without, calls)
             known = self._untuned = Untuned(rows, revision, time.monotonic())
         return known.rows
 
     def first_seen(self, op: str, params: str) -> str | None:
         """Return when a signature first ran without a winner; None for what did before this was made."""
         return self._firsts.get((op, params))
+
+    def last_seen(self, op: str, params: str) -> str | None:
+        """Return when `untuned` last found more calls of a signature than before; None for none since this was made."""
+        return self._last_calls.times.get((op, params))
 
     def tune(self, signature: Signature, *, again: bool = False) -> dict[str, Any]:
         """Measure a signature now, on this thread, and return why it runs what it runs from now on.
@@ -245,7 +254,7 @@ class LiveRuntime:
 
     def _happen(self, event: str, kinds: tuple[str, ...], detail: Mapping[str, object]) -> None:
         shown = {name: _shown(name, value) for name, value in detail.items()}
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        now = _now()
         with self._lock:
             self._count += 1
             happening = Happening(self._count, now, event, shown)
@@ -258,6 +267,10 @@ class LiveRuntime:
             subscribers = self._subscribers
         for subscriber in subscribers:
             subscriber(happening, kinds)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _outcome(candidate: CandidateReport) -> str:

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents. They say what is wrong, and never repeat what was sent."""
+"""Errors as RFC 9457 problem documents. They say what is wrong, and never repeat a value that was sent."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,13 +7,17 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from tensorplay.runtime.notice import logger
+from tensorplay.service.request_id import request_id_of
 
 __all__ = ["PROBLEM_TYPE", "Problem", "add_handlers", "document_of", "failure", "problem_response"]
 
 PROBLEM_TYPE = "application/problem+json"
 
+_MOST_PLACES = 100
+_LONGEST_NAME = 64
 _TITLES = {
     400: "Bad request",
     401: "A token is needed",
@@ -65,18 +69,19 @@ class Problem(Exception):  # noqa: N818 - the word of the standard
         self.extra = extra
 
 
-def problem_response(problem: Problem) -> JSONResponse:
-    """Return the answer."""
-    return JSONResponse(document_of(problem), problem.status, headers=problem.headers, media_type=PROBLEM_TYPE)
+def problem_response(problem: Problem, scope: Scope) -> JSONResponse:
+    """Return the answer to the request of a scope."""
+    return JSONResponse(document_of(problem, scope), problem.status, headers=problem.headers, media_type=PROBLEM_TYPE)
 
 
-def document_of(problem: Problem) -> dict[str, object]:
-    """Return the document that tells a problem."""
+def document_of(problem: Problem, scope: Scope) -> dict[str, object]:
+    """Return the document that tells a problem of the request of a scope."""
     return {
         "type": f"urn:tensorplay:problem:{problem.code}",
         "title": _TITLES.get(problem.status, "Error"),
         "status": problem.status,
         "detail": problem.detail,
+        "request_id": request_id_of(scope),
         **problem.extra,
     }
 
@@ -86,7 +91,7 @@ def add_handlers(app: FastAPI, as_page: Callable[[Request, Problem], Response | 
 
     def answer(request: Request, problem: Problem) -> Response:
         page = as_page(request, problem) if as_page else None
-        return problem_response(problem) if page is None else page
+        return problem_response(problem, request.scope) if page is None else page
 
     @app.exception_handler(Problem)
     async def on_problem(request: Request, problem: Problem) -> Response:
@@ -108,12 +113,21 @@ def add_handlers(app: FastAPI, as_page: Callable[[Request, Problem], Response | 
         return answer(request, Problem(error.status_code, code, detail, headers=error.headers))
 
 
-def failure(method: str, path: str, error: Exception) -> Problem:
+def failure(scope: Scope, error: Exception) -> Problem:
     """Log what should not have happened, and return what the client is told of it: nothing but that."""
-    logger.error("the service failed on %s %r", method, path, exc_info=error)
+    name = request_id_of(scope)
+    logger.error("the service failed on %s %r, request %s", scope["method"], scope["path"], name, exc_info=error)
     return Problem(500, "internal", "the service failed; the log of the process says why")
 
 
 def _places(errors: Sequence[Any]) -> list[dict[str, object]]:
-    """Return where and why, without the values that were sent."""
-    return [{"loc": [str(part) for part in each["loc"]], "msg": each["msg"], "type": each["type"]} for each in errors]
+    """Return where and why, without the values that were sent: of a hundred at most, with names cut short."""
+    return [
+        {"loc": [_shown(part) for part in each["loc"]], "msg": each["msg"], "type": each["type"]}
+        for each in errors[:_MOST_PLACES]
+    ]
+
+
+def _shown(part: object) -> str:
+    """Return a part of where, which may be a name that a client made up, as text that nothing takes for more."""
+    return str(part)[:_LONGEST_NAME].encode("ascii", "backslashreplace").decode()

@@ -17,7 +17,6 @@ __all__ = [
     "LogEntry",
     "Override",
     "PastModel",
-    "ProblemModel",
     "RejectionCode",
     "RejectionModel",
     "ResultDetail",
@@ -40,15 +39,6 @@ _TIME = "2026-11-30T12:00:00+00:00"
 
 class _Given(BaseModel):
     model_config = ConfigDict(extra="forbid")
-
-
-class ProblemModel(BaseModel):
-    """An error, as RFC 9457 has it."""
-
-    type: str = Field(examples=["urn:tensorplay:problem:not-found"])
-    title: str
-    status: int
-    detail: str
 
 
 class Listed(BaseModel, Generic[T]):
@@ -231,6 +221,9 @@ class UntunedModel(BaseModel):
     params: str
     calls: int
     first_seen: str | None = Field(default=None, description="Null for what was met before the service started.")
+    last_seen: str | None = Field(
+        default=None, description="When more calls were last found, by whoever looked; null for none since the start."
+    )
 
 
 class JobSource(_Given):

@@ -11,12 +11,18 @@ from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
 from tensorplay.locks import ForkSafeLock
+from tensorplay.service.problem_schemas import ProblemModel
 from tensorplay.service.problems import Problem
 
-__all__ = ["MOST_WAITING", "Worker"]
+__all__ = ["BUSY", "MOST_WAITING", "Worker"]
 
 MOST_WAITING = 32
 """How many functions wait for a thread; one more is refused."""
+
+BUSY: dict[int | str, dict[str, Any]] = {
+    503: {"model": ProblemModel, "description": "Too many wait for the disk, or another process holds the file."}
+}
+"""How the OpenAPI document describes that a `Worker` may refuse."""
 
 T = TypeVar("T")
 

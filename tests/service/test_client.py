@@ -50,7 +50,7 @@ def test_every_page_of_the_results_is_read(caller: Client, run: Callable[[int], 
 def test_a_winner_is_explained_overridden_and_forgotten(caller: Client, run: Callable[[int], str]) -> None:
     run(4)
     page = caller.results_page()
-    told = caller.explain(page.items[0].id)
+    told = caller.result(page.items[0].id)
     assert told.verdict is not None
     assert told.candidates
     changed = caller.override(told.id, scripted_kernel(3), if_match=page.etag)
@@ -206,7 +206,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 def test_ids_cannot_leave_their_place_in_the_address() -> None:
     seen, transport = answering(404)
     with Client("http://127.0.0.1:1/p", transport=transport) as client, pytest.raises(ServiceError):
-        client.explain("../../x?y")
+        client.result("../../x?y")
     assert seen[0].url.raw_path == b"/p/api/v1/results/..%2F..%2Fx%3Fy"
 
 
@@ -226,7 +226,7 @@ def test_the_client_that_is_awaited_does_the_same(service: Service, run: Callabl
             assert await client.is_ready()
             assert [each.m async for each in client.results(sort="m", page=2)] == [1, 2, 3, 4, 5]
             first = (await client.results_page(limit=1)).items[0]
-            assert (await client.explain(first.id)).id == first.id
+            assert (await client.result(first.id)).id == first.id
             assert (await client.set_switches(tuning=False))["tuning"].value is False
             job = await client.wait((await client.tune([(first.op, first.params)])).id, timeout_s=30)
             assert job.state == "succeeded"
@@ -235,7 +235,7 @@ def test_the_client_that_is_awaited_does_the_same(service: Service, run: Callabl
                     break
                 await client.set("min_gain", 0.5)
             with pytest.raises(ServiceError):
-                await client.explain("0" * 16)
+                await client.result("0" * 16)
 
     asyncio.run(use())
 

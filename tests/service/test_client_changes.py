@@ -68,7 +68,7 @@ def test_an_override_is_withdrawn_and_the_history_tells(caller: Client, run: Run
     run(4)
     told = caller.override(caller.results_page().items[0].id, SLOW)
     caller.withdraw_override(told.id)
-    assert [past.kernel for past in caller.explain(told.id).history] == [FAST, SLOW, FAST]
+    assert [past.kernel for past in caller.result(told.id).history] == [FAST, SLOW, FAST]
     assert refused(caller.withdraw_override, told.id) == (409, "no-override")
 
 

@@ -112,7 +112,7 @@ def test_nothing_can_be_changed_not_even_over_rest(tmp_path: Path) -> None:
     assert not context.write_file()
     with start(context=context) as service, Client(service.url, service.token) as client:
         identity = client.results_page().items[0].id
-        assert client.explain(identity).kernel == "Default"
+        assert client.result(identity).kernel == "Default"
         assert client.instance().read_only
         calls: list[Callable[[], object]] = [client.tune, client.save_files, partial(client.forget, identity)]
         for call in [*calls, client.set_switches]:

@@ -15,6 +15,7 @@ from tensorplay.service.client.calls import LONGEST_POLL_S, OVER, Filters, Resul
 from tensorplay.service.client.error import ServiceError
 from tensorplay.service.client.event import Event, EventReader
 from tensorplay.service.client.ranks import AsyncRankMethods
+from tensorplay.service.explanation_schemas import ExplanationModel
 from tensorplay.service.file_schemas import FileModel
 from tensorplay.service.runtime_schemas import DeviceModel, RuntimeModel
 from tensorplay.service.schemas import (
@@ -160,17 +161,13 @@ class AsyncClient(AsyncChanges, AsyncRankMethods):
             if cursor is None:
                 return
 
-    async def explain(self, result_id: str) -> ResultDetail:
-        """Return one winner with its candidates and how it was chosen."""
-        return await self._do(calls.explain(result_id))
+    async def result(self, result_id: str) -> ResultDetail:
+        """Return one winner with its candidates, how it was chosen, and what it was before."""
+        return await self._do(calls.result(result_id))
 
-    async def override(self, result_id: str, kernel: str, *, if_match: str = "*") -> ResultModel:
-        """Record a kernel of your own choice for a signature; with an `etag`, only if nothing changed since."""
-        return await self._do(calls.override(result_id, kernel, if_match))
-
-    async def forget(self, result_id: str, *, if_match: str = "*") -> None:
-        """Drop a winner in memory and file; with an `etag`, only if nothing changed since."""
-        await self._do(calls.forget(result_id, if_match))
+    async def explain(self, op: str, params: str) -> ExplanationModel:
+        """Return why a signature runs what it runs: its winner, all candidates, their times, and the margin."""
+        return await self._do(calls.explain(op, params))
 
     async def rejections(self) -> list[RejectionModel]:
         """Return the recorded winners that did not run, each with its reason."""

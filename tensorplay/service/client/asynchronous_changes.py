@@ -39,6 +39,14 @@ class AsyncChanges(ABC):
         """Let a winner be changed again."""
         return await self._do(change_calls.unpin(result_id, if_match))
 
+    async def override(self, result_id: str, kernel: str, *, if_match: str = "*") -> ResultModel:
+        """Record a kernel of your own choice for a signature; with an `etag`, only if nothing changed since."""
+        return await self._do(calls.override(result_id, kernel, if_match))
+
+    async def forget(self, result_id: str, *, if_match: str = "*") -> None:
+        """Drop a winner in memory and file; with an `etag`, only if nothing changed since."""
+        await self._do(calls.forget(result_id, if_match))
+
     async def withdraw_override(self, result_id: str, *, if_match: str = "*") -> None:
         """Go back to the winner before an override; where none is known, forget it."""
         return await self._do(change_calls.withdraw(result_id, if_match))

@@ -14,6 +14,7 @@ from tensorplay.service.client.calls import LONGEST_POLL_S, OVER, Filters, Resul
 from tensorplay.service.client.error import ServiceError
 from tensorplay.service.client.event import Event, EventReader
 from tensorplay.service.client.ranks import RankMethods
+from tensorplay.service.explanation_schemas import ExplanationModel
 from tensorplay.service.file_schemas import FileModel
 from tensorplay.service.runtime_schemas import DeviceModel, RuntimeModel
 from tensorplay.service.schemas import (
@@ -156,17 +157,13 @@ class Client(BlockingChanges, RankMethods):
             if cursor is None:
                 return
 
-    def explain(self, result_id: str) -> ResultDetail:
-        """Return one winner with its candidates and how it was chosen."""
-        return self._do(calls.explain(result_id))
+    def result(self, result_id: str) -> ResultDetail:
+        """Return one winner with its candidates, how it was chosen, and what it was before."""
+        return self._do(calls.result(result_id))
 
-    def override(self, result_id: str, kernel: str, *, if_match: str = "*") -> ResultModel:
-        """Record a kernel of your own choice for a signature; with an `etag`, only if nothing changed since."""
-        return self._do(calls.override(result_id, kernel, if_match))
-
-    def forget(self, result_id: str, *, if_match: str = "*") -> None:
-        """Drop a winner in memory and file; with an `etag`, only if nothing changed since."""
-        self._do(calls.forget(result_id, if_match))
+    def explain(self, op: str, params: str) -> ExplanationModel:
+        """Return why a signature runs what it runs: its winner, all candidates, their times, and the margin."""
+        return self._do(calls.explain(op, params))
 
     def rejections(self) -> list[RejectionModel]:
         """Return the recorded winners that did not run, each with its reason."""

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import httpx
 
 from tensorplay.service.client.call import Call, reader_of
+from tensorplay.service.explanation_schemas import ExplanationModel
 from tensorplay.service.file_schemas import FileModel
 from tensorplay.service.runtime_schemas import DeviceModel, RuntimeModel
 from tensorplay.service.schemas import (
@@ -38,6 +39,7 @@ _jobs = reader_of(list[JobModel], "items")
 _page = reader_of(Listed[ResultModel])
 _detail = reader_of(ResultDetail)
 _result = reader_of(ResultModel)
+_explanation = reader_of(ExplanationModel)
 _rejections = reader_of(list[RejectionModel], "items")
 _files = reader_of(list[FileModel], "items")
 _log = reader_of(list[LogEntry], "items")
@@ -118,8 +120,12 @@ def results_page(filters: Filters, sort: str, limit: int, cursor: str | None) ->
     return Call(method="GET", path=f"{_API}results", read=_read_page, query=query)
 
 
-def explain(result_id: str) -> Call[ResultDetail]:
+def result(result_id: str) -> Call[ResultDetail]:
     return Call(method="GET", path=_of_result(result_id), read=_detail)
+
+
+def explain(op: str, params: str) -> Call[ExplanationModel]:
+    return Call(method="GET", path=f"{_API}explain", read=_explanation, query={"op": op, "params": params})
 
 
 def override(result_id: str, kernel: str, if_match: str) -> Call[ResultModel]:

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from tensorplay.service.declared_query import declared_names
 from tensorplay.service.pages.formats import FILTERS
 from tensorplay.service.pages.links import query, root_of
 from tensorplay.service.pages.static_files import static_url
@@ -94,13 +95,16 @@ def render(request: Request, state: State, name: str, *, page: str, kinds: str =
     """
     stats = state.runtime.context.stats()
     is_partial = "_partial" in request.query_params
+    # What a bookmark has besides goes no further: some links lead to the API, which knows every name that it takes.
+    names = declared_names(request)
+    given = [(name, value) for name, value in request.query_params.multi_items() if name in names]
     text = environment().get_template(name).render(
         layout="partial.html" if is_partial else "base.html",
         root=root_of(request.scope),
         page=page,
         kinds=f"settings {kinds}",
         given=request.query_params,
-        link=lambda **changes: query(request.query_params.multi_items(), changes),
+        link=lambda **changes: query(given, changes),
         instance=state.instance,
         read_only=state.runtime.read_only,
         values=switches_of(state),

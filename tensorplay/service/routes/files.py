@@ -14,10 +14,12 @@ from tensorplay.service.export import attachment
 from tensorplay.service.file_changes import Conditions, loaded, saved
 from tensorplay.service.file_names import FILE_PATTERN, RESULTS_PATTERN
 from tensorplay.service.file_schemas import FileModel, LoadReport, LoadRequest, SaveReport, SaveRequest
+from tensorplay.service.problem_schemas import ProblemModel
 from tensorplay.service.problems import Problem
 from tensorplay.service.result_files import FoundFile
-from tensorplay.service.schemas import Listed, ProblemModel
+from tensorplay.service.schemas import Listed
 from tensorplay.service.state import WRITES, IfMatch, IfNoneMatch, Shared, State, listed
+from tensorplay.service.worker import BUSY
 
 __all__ = ["files_of", "router"]
 
@@ -26,10 +28,11 @@ _ResultsName = Annotated[str, Path(pattern=RESULTS_PATTERN, examples=["tunableop
 _TEXT: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "What the file holds."},
     304: {"description": "It has not changed."},
+    **BUSY,
 }
 _WRITTEN: dict[int | str, dict[str, Any]] = {
     201: {"model": SaveReport, "description": "The file is new."},
-    503: {"model": ProblemModel, "description": "Another process is writing the file."},
+    **BUSY,
     507: {"model": ProblemModel, "description": "The disk is full."},
 }
 # What a browser would make of the content, whatever it is.
@@ -67,13 +70,13 @@ def _model_of(found: FoundFile, ours: list[list[Validator]]) -> FileModel:
     )
 
 
-@router.get("/files", operation_id="files_list", response_model=Listed[FileModel])
+@router.get("/files", operation_id="files_list", response_model=Listed[FileModel], responses=BUSY)
 async def list_files(state: Shared) -> Any:
     """Return the files that winners go to, and others of their kind in the same folder."""
     return listed(await files_of(state), state.runtime.revision("files"))
 
 
-@router.post("/files/save", operation_id="files_save", dependencies=WRITES)
+@router.post("/files/save", operation_id="files_save", responses=BUSY, dependencies=WRITES)
 async def save_files(state: Shared) -> dict[str, bool]:
     """Rewrite every results file with the winners in memory, merged with what others wrote."""
     return {"written": await state.worker.run(state.runtime.context.write_file)}
@@ -95,7 +98,9 @@ async def read_file(state: Shared, name: _Name, if_none_match: IfNoneMatch = Non
     return Response(data, media_type="text/plain; charset=utf-8", headers=headers | attachment(found.name))
 
 
-@router.post("/files/{name}/load", operation_id="files_load", response_model=LoadReport, dependencies=WRITES)
+@router.post(
+    "/files/{name}/load", operation_id="files_load", response_model=LoadReport, responses=BUSY, dependencies=WRITES
+)
 async def load_file(
     state: Shared, name: _ResultsName, request: Annotated[LoadRequest | None, Body()] = None
 ) -> LoadReport:

@@ -8,6 +8,7 @@ from prometheus_client.exposition import choose_encoder
 
 from tensorplay.service.metrics import RuntimeCollector
 from tensorplay.service.own_user import is_own_user
+from tensorplay.service.problem_schemas import STOPPING
 from tensorplay.service.rank_metrics import RankMetrics
 from tensorplay.service.state import Shared
 
@@ -24,12 +25,10 @@ async def livez() -> dict[str, str]:
     return {"status": "alive"}
 
 
-@router.get("/readyz", operation_id="readyz")
-async def readyz(state: Shared, response: Response) -> dict[str, str]:
+@router.get("/readyz", operation_id="readyz", responses=STOPPING)
+async def readyz(state: Shared) -> dict[str, str]:
     """Return whether the service is ready: not while it stops."""
-    if state.hub.is_closed():
-        response.status_code = 503
-        return {"status": "stopping"}
+    state.hub.check_open()
     return {"status": "ready"}
 
 

@@ -16,6 +16,7 @@ from tensorplay.service.problems import Problem
 from tensorplay.service.result_files import ResultFiles
 from tensorplay.service.schemas import Failure, JobBudget, JobModel, JobRequest, Listed
 from tensorplay.service.state import NOT_CHANGED, WRITES, IfNoneMatch, Shared, State, etag, listed
+from tensorplay.service.worker import BUSY
 
 __all__ = ["JobIdentity", "accepted", "model_of", "router"]
 
@@ -79,7 +80,14 @@ async def _signatures(state: State, request: JobRequest) -> Sequence[tuple[str, 
     return found
 
 
-@router.post("/jobs", operation_id="jobs_start", status_code=202, response_model=JobModel, dependencies=WRITES)
+@router.post(
+    "/jobs",
+    operation_id="jobs_start",
+    status_code=202,
+    response_model=JobModel,
+    responses=BUSY,
+    dependencies=WRITES,
+)
 async def start_job(
     state: Shared,
     request: JobRequest,

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from tensorplay.service.problems import Problem, document_of
 from tensorplay.service.rank_line import Answer
 from tensorplay.service.rank_schemas import RankAnswer, RankAnswers
-from tensorplay.service.routes.ranks import API, FAILED, Identity, LocalRank, proxied
-from tensorplay.service.schemas import BudgetPatch, JobRequest, Override, SettingPatch, SwitchPatch
+from tensorplay.service.routes.ranks import API, FAILED, Identity, LocalRank, proxied, sent_headers
+from tensorplay.service.schemas import BudgetPatch, JobModel, JobRequest, Override, SettingPatch, SwitchPatch
 from tensorplay.service.state import WRITES, IfMatch, Shared, State
 
 __all__ = ["router"]
@@ -25,6 +25,7 @@ _CHANGED: dict[int | str, dict[str, Any]] = {
     207: {"model": RankAnswers, "description": "What each rank answered, when all were meant."},
     **FAILED,
 }
+_ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"model": JobModel, "description": "It ends soon; 200: it is over."}}
 
 router = APIRouter(tags=["ranks"])
 
@@ -72,7 +73,12 @@ async def change_settings(
 
 
 @router.post(
-    "/ranks/{rank}/jobs", operation_id="ranks_tune", response_model=None, responses=_CHANGED, dependencies=WRITES
+    "/ranks/{rank}/jobs",
+    operation_id="ranks_tune",
+    response_model=None,
+    status_code=202,
+    responses=_CHANGED,
+    dependencies=WRITES,
 )
 async def start_job(
     request: Request,
@@ -98,6 +104,7 @@ async def save_files(request: Request, state: Shared, rank: _Who) -> Response:
     "/ranks/{rank}/actions/reresolve",
     operation_id="ranks_reresolve",
     response_model=None,
+    status_code=202,
     responses=_CHANGED,
     dependencies=WRITES,
 )
@@ -110,7 +117,7 @@ async def reresolve(request: Request, state: Shared, rank: _Who) -> Response:
     "/ranks/{rank}/jobs/{identity}/cancel",
     operation_id="ranks_cancel",
     response_model=None,
-    responses=FAILED,
+    responses=_ACCEPTED | FAILED,
     dependencies=WRITES,
 )
 async def cancel_job(request: Request, state: Shared, rank: LocalRank, identity: Identity) -> Response:
@@ -166,7 +173,7 @@ async def _change(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Send a change, as it was understood here, to one rank or to all of them at the same time."""
-    sent: dict[str, Any] = {"method": method, "headers": headers}
+    sent: dict[str, Any] = {"method": method, "headers": sent_headers(request) | dict(headers or {})}
     if body is not None:
         sent["body"] = body.model_dump_json(exclude_unset=True).encode()
     numbers = state.ranks.numbers(who)
@@ -176,18 +183,18 @@ async def _change(
         if isinstance(answer, Problem):
             raise answer
         return proxied(answer)
-    items = [_item(number, answer) for number, answer in zip(numbers, answers, strict=True)]
+    items = [_item(request, number, answer) for number, answer in zip(numbers, answers, strict=True)]
     return JSONResponse(RankAnswers(items=items).model_dump(), 207)
 
 
-def _item(number: int, answer: Answer | Problem) -> RankAnswer:
+def _item(request: Request, number: int, answer: Answer | Problem) -> RankAnswer:
     try:
         if isinstance(answer, Problem):
             raise answer
         response = proxied(answer)
         body = _json(answer.headers, answer.content)
     except Problem as problem:
-        return RankAnswer(local_rank=number, status=problem.status, body=document_of(problem))
+        return RankAnswer(local_rank=number, status=problem.status, body=document_of(problem, request.scope))
     return RankAnswer(local_rank=number, status=response.status_code, body=body)
 
 

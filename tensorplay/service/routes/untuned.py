@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 
 from tensorplay.database.csv_text import format_untuned_line
+from tensorplay.runtime.slices import in_slices
 from tensorplay.service.export import CSV, attachment, csv_of, streamed
 from tensorplay.service.problems import Problem
 from tensorplay.service.routes.results import MOST_ROWS, Identity
 from tensorplay.service.schemas import Listed, UntunedModel
-from tensorplay.service.slices import in_slices
 from tensorplay.service.state import WRITES, Shared, State, etag
 from tensorplay.service.untuned_list import UntunedRow, page_of
 
@@ -22,8 +22,8 @@ router = APIRouter(tags=["untuned"])
 
 def model_of(state: State, row: UntunedRow) -> UntunedModel:
     """Return an untuned signature as clients see it."""
-    first = state.runtime.first_seen(row.op, row.params)
-    return UntunedModel(id=row.id, op=row.op, params=row.params, calls=row.calls, first_seen=first)
+    first, last = (seen(row.op, row.params) for seen in (state.runtime.first_seen, state.runtime.last_seen))
+    return UntunedModel(id=row.id, op=row.op, params=row.params, calls=row.calls, first_seen=first, last_seen=last)
 
 
 @router.get("/untuned", operation_id="untuned_list", response_model=Listed[UntunedModel])
