@@ -11,12 +11,13 @@ loading the library are not in any figure:
 A first call ends when its product is done. All processes of a repeat import at once and then run one at a time; the
 order of the modes is another in each repeat, but `replay` follows `tuning`. `bare` and `replay` run twice in each
 repeat: loading the kernels of half precision takes 90 ms in one process and 140 ms in the next, whoever asks, so that
-their ratio needs more of them than the others.
+their ratio needs more of them than the others. What the processor did meanwhile is told beside it.
 """
 
 import argparse
 import hashlib
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -50,6 +51,9 @@ SETTINGS: dict[str, dict[str, str]] = {
     "replay": {"ENABLED": "1", "FILENAME": FILENAME},
 }
 SECONDS = 420.0
+_COMPARED = ("bare", "replay")
+_SPENT = ("user_ms", "system_ms", "faults")
+_TOLD = ("first_ms", *_SPENT)
 Answers = dict[str, list[dict[str, Any]]]
 
 
@@ -70,11 +74,13 @@ def first_and_steady(mode: str, shape: Sequence[Any], milliseconds: float) -> di
     operands = wanted.operands()
     call = call_of(wanted, operands)
     torch.cuda.synchronize()
+    before = resource.getrusage(resource.RUSAGE_SELF)
     begin = time.perf_counter()
     call()
     torch.cuda.synchronize()
     first_ms = 1e3 * (time.perf_counter() - begin)
     answer: dict[str, Any] = {"first_ms": first_ms, "digest": _digest(operands.out), "kernel": "", "stats": {}}
+    answer |= _spent_since(before)
     if mode != "bare":
         back_to_back_us(call, milliseconds=milliseconds / 4, blocks=1)
         answer["steady_us"] = median(back_to_back_us(call, milliseconds=milliseconds, blocks=7))
@@ -91,6 +97,16 @@ def _what_ran(shape: CudaShape) -> dict[str, Any]:
     plans = [resolved.plan for resolved in tunable.get_tuning_context().plans.values()]
     kernels = {plan.kernel for plan in plans if plan is not None and plan.problem.key == shape.problem.key}
     return {"kernel": " ".join(sorted(kernels)), "stats": tunable.stats()}
+
+
+def _spent_since(before: resource.struct_rusage) -> dict[str, float]:
+    """Return the processor's time in milliseconds, in the program and in the kernel, and the page faults."""
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "user_ms": 1e3 * (after.ru_utime - before.ru_utime),
+        "system_ms": 1e3 * (after.ru_stime - before.ru_stime),
+        "faults": after.ru_minflt - before.ru_minflt,
+    }
 
 
 def _digest(tensor: Any) -> str:
@@ -188,7 +204,9 @@ def summed_up(
         name="cuda_tunable",
         question="What does a shape's first call cost by default, while tuning, and from a recorded winner?",
         figures=figures,
-        settings=settings | {"modes": SETTINGS, "failures": list(failures), "primed with": str(PRIMING)},
+        settings=settings
+        | {"modes": SETTINGS, "failures": list(failures), "primed with": str(PRIMING)}
+        | {f"calls: {' '.join(_TOLD)}": {str(shape): _calls(answers) for shape, answers in complete}},
         rows=rows,
     )
 
@@ -201,6 +219,7 @@ def _row(shape: CudaShape, answers: Answers) -> dict[str, Any]:
         "shape": str(shape),
         **{f"{mode} ms": middle[mode] for mode in MODES},
         **{f"{mode} from..to": f"{min(values):.3g}..{max(values):.3g}" for mode, values in firsts.items()},
+        **{f"{mode} {name}": median([each[name] for each in answers[mode]]) for mode in _COMPARED for name in _SPENT},
         "replay/default": middle["replay"] / middle["default"],
         "replay/bare": middle["replay"] / middle["bare"],
         **{f"{mode} us": spread.median for mode, spread in steady.items()},
@@ -212,6 +231,10 @@ def _row(shape: CudaShape, answers: Answers) -> dict[str, Any]:
         "default kernel": answers["default"][-1]["kernel"],
         "winner": answers["replay"][-1]["kernel"],
     }
+
+
+def _calls(answers: Answers) -> dict[str, list[str]]:
+    return {mode: [" ".join(f"{answer[name]:.4g}" for name in _TOLD) for answer in answers[mode]] for mode in _COMPARED}
 
 
 def _counted(answers: Answers, reason: str) -> int:

@@ -16,7 +16,7 @@ __all__ = ["items", "measured"]
 
 _CHUNK = 100
 # Enough pairs for a winner, and none that is refused for gaining little: the more kernels win, the more are judged.
-_QUICK = {"MAX_TUNING_DURATION_MS": "4", "MAX_TUNING_SAMPLES": "30", "MIN_GAIN": "0"}
+_QUICK = {"MAX_TUNING_DURATION_MS": "30", "MAX_TUNING_SAMPLES": "30", "MIN_GAIN": "0"}
 _SEARCH_SECONDS = 0.05
 # Some problems have no signature of their own: what is asked for is reached all the same.
 _SURPLUS = 1.05

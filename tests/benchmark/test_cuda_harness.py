@@ -111,7 +111,8 @@ def test_replay_always_follows_tuning(seed: int) -> None:
 
 
 def answered(first_ms: dict[str, float], **further: Any) -> dict[str, list[dict[str, Any]]]:
-    plain = {"digest": "d", "kernel": "k", "stats": {"measured": 0, "rejected": 0}, "steady_us": 5.0} | further
+    plain = {"digest": "d", "kernel": "k", "stats": {"measured": 0, "rejected": 0}, "steady_us": 5.0}
+    plain |= {"user_ms": 3.0, "system_ms": 1.0, "faults": 400} | further
     return {mode: [{"first_ms": ms} | plain for _ in range(3)] for mode, ms in first_ms.items()}
 
 
@@ -128,6 +129,8 @@ def test_the_goals_of_first_calls_are_judged_by_medians() -> None:
     noisy["replay"][0]["first_ms"] = 50.0
     assert summed_up(noisy).is_reached
     assert "4096x4096x4096 float32" in result.render(summed_up(noisy))
+    told = summed_up(noisy).settings["calls: first_ms user_ms system_ms faults"]["4096x4096x4096 float32"]
+    assert told["replay"] == ["50 3 1 400", "5 3 1 400", "5 3 1 400"]
 
 
 def test_a_replay_that_measures_differs_or_is_missing_misses() -> None:
