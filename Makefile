@@ -7,6 +7,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Processes that run the tests: one waits for a server or a browser while the other computes. 0 runs all in one.
+WORKERS ?= 2
+
+# The tests start hundreds of interpreters, and each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint types imports unit browser format nightly bench clean
 
 demo: $(STAMP)
@@ -25,7 +31,7 @@ imports: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: browser
-	$(BIN)/pytest -m "not nightly"
+	$(BIN)/pytest -m "not nightly" -n $(WORKERS) --dist worksteal
 
 browser: $(STAMP)
 	VENV="$(VENV)" sh scripts/install_chromium

@@ -1,9 +1,30 @@
 """What every test keeps to: no internal error that the runtime swallowed, no setting from outside."""
 
 import os
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+
+_NOT_TESTED = re.compile(r"(?<=Skipped: )[^\"']* NOT tested[^\"']*")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let hypothesis not assert how long an example takes: that is the machine's affair."""
+    if config.pluginmanager.hasplugin("hypothesispytest"):
+        from hypothesis import settings
+
+        settings.register_profile("tests", deadline=None)
+        settings.load_profile("tests")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say loudly, below everything else, what was skipped as not tested at all."""
+    # Here, and not beside those tests: with several workers, who reports reads this file only.
+    skipped = [str(report.longrepr) for report in terminalreporter.getreports("skipped")]
+    for message in sorted({found[0] for text in skipped if (found := _NOT_TESTED.search(text))}):
+        terminalreporter.write_line(f"\n*** {message} ***", yellow=True, bold=True)
 
 
 @pytest.fixture(autouse=True)

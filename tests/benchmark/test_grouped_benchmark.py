@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorplay.backends.cublaslt import grouped_limits
@@ -81,6 +81,7 @@ def test_a_group_that_is_slower_at_once_misses_the_goal() -> None:
     assert "worst group at once over a loop" in result.render(bench.summed_up(fast, 0))
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.sampled_from([cell.multiplications for cell in CELLS]), st.sampled_from(cell_module.DTYPES))
 def test_the_suggested_limit_is_the_largest_size_below_the_first_slow_one(size: int, dtype: str) -> None:
     outcomes = [

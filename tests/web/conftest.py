@@ -50,14 +50,6 @@ def _starts(*command: str) -> bool:
         return False
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say loudly, below everything else, what was not tested."""
-    skipped = [str(report.longrepr) for report in terminalreporter.getreports("skipped")]
-    for message in (NO_BROWSER, NO_AXE):
-        if any(message in text for text in skipped):
-            terminalreporter.write_line(f"\n*** {message} ***", yellow=True, bold=True)
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     # No longer than a module: while it is there, no other test of this process can run a loop of its own.
@@ -91,7 +83,7 @@ def run(context: TuningContext, backend: ScriptedBackend) -> Callable[[int], str
     """Runs the product of m rows as an operation would, and returns its params."""
 
     def call(m: int) -> str:
-        params = f"taN_m{m}_n4096_k1024_bias0_dev0"
+        params = f"taN_m{m}_n512_k64_bias0_dev0"
         context.resolve(parse_signature(OP, params), backend)
         return params
 

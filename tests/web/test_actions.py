@@ -54,7 +54,7 @@ def test_the_chosen_signatures_are_tuned(
     page.wait_for_url("**/jobs")
     page.wait_for_selector(".job >> text=succeeded")
     assert "1 of 1" in page.inner_text(".job h2")
-    assert "taN_m5_n4096_k1024_bias0_dev0" in {params for _, params, *_ in context.get_results()}
+    assert "taN_m5_n512_k64_bias0_dev0" in {params for _, params, *_ in context.get_results()}
     page.goto(service.url + "untuned")
     assert page.locator("[name=pick]").count() == 1
     page.goto(service.url + "jobs")

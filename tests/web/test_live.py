@@ -32,7 +32,7 @@ def test_a_new_winner_appears_and_what_was_typed_stays(open_page: Open, run: Cal
     _wait_live(page)
     page.fill("#filter", "half a wor")
     run(2)
-    page.wait_for_selector("text=taN_m2_n4096")
+    page.wait_for_selector("text=taN_m2_n512")
     assert page.input_value("#filter") == "half a wor"
     assert page.evaluate("document.activeElement.id") == "filter"
 
@@ -44,7 +44,7 @@ def test_a_chosen_signature_stays_chosen(open_page: Open, context: TuningContext
     _wait_live(page)
     page.check("[name=pick]")
     run(4)
-    page.wait_for_selector("text=taN_m4_n4096")
+    page.wait_for_selector("text=taN_m4_n512")
     assert page.locator("[data-params^=taN_m3_]").is_checked()
 
 
