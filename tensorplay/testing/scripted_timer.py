@@ -166,7 +166,7 @@ class ScriptedTimer(Generic[CandidateT]):
         """Return the mean of `sample_launches` launches for each place of `order`."""
         times = self._run("sample", tuple(each for each in order for _ in range(self._sample_launches)))
         starts = range(0, len(times), self._sample_launches)
-        return [sum(times[start : start + self._sample_launches]) / self._sample_launches for start in starts]
+        return tuple(sum(times[start : start + self._sample_launches]) / self._sample_launches for start in starts)
 
     def sample_launches(self, candidate: CandidateT) -> int:
         """Return the same number for all."""

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tensorplay.errors import SettingError
-from tensorplay.service import Service
+from tensorplay.service import Service, discovery
 from tensorplay.service.discovery import Record, discovered, read_records, write_record
 
 RECORD = Record(
@@ -50,6 +50,12 @@ def found() -> Callable[[], list[Any]]:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a service that is there have all the time to answer, whatever else this machine does."""
+    monkeypatch.setattr(discovery, "_ASK_S", 40.0)
+
+
+@pytest.fixture
 def deaf() -> Iterator[str]:
     """An address that is connected to and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -61,6 +67,7 @@ def test_nothing_runs_where_there_is_no_folder(folder: Path, found: Callable[[],
     assert not folder.exists()
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_service_is_found_until_it_stops(
     folder: Path, serve: Callable[..., Service], run: Callable[[int], str], found: Callable[[], list[Any]]
 ) -> None:
@@ -78,6 +85,7 @@ def test_a_service_is_found_until_it_stops(
     assert found() == []
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_service_that_wants_its_token_is_found_too(
     folder: Path, serve: Callable[..., Service], found: Callable[[], list[Any]]
 ) -> None:
@@ -96,6 +104,7 @@ def test_the_record_of_a_process_that_was_killed_is_removed(folder: Path, found:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_record_is_not_taken_for_the_service_that_has_its_address_by_now(
     folder: Path, service: Service, found: Callable[[], list[Any]]
 ) -> None:

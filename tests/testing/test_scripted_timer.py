@@ -131,3 +131,9 @@ def test_a_wandering_time_stays_near_the_one_before_and_comes_back() -> None:
     assert statistics.mean(steps) < 0.04
     assert 0.07 < statistics.pstdev(times) < 0.13
     assert abs(statistics.mean(times) - 1.0) < 0.05
+
+
+def test_a_sample_may_be_the_mean_of_several_launches() -> None:
+    timer = ScriptedTimer({"a": [1.0, 3.0, 5.0, 7.0], "b": 4.0}, sample_launches=2)
+    assert timer.sample(["a", "b", "a"]) == (2.0, 4.0, 6.0)
+    assert (timer.samples_of("a"), timer.spent_ms_of("a"), timer.sample_launches("a")) == (4, 16.0, 2)
