@@ -103,10 +103,11 @@ def test_the_shapes_are_of_families_that_are_tuned_by_default() -> None:
     assert cuda_shapes.PRIMING not in cuda_shapes.REACH_SHAPES
 
 
-@given(st.integers(0, 1000))
-def test_replay_always_follows_tuning(seed: int) -> None:
-    order = bench_tunable._order(random.Random(seed))  # noqa: S311 - an order, not a secret
-    assert sorted(order) == sorted(bench_tunable.RUNS)
+@given(st.integers(0, 1000), st.sampled_from([shape.dtype for shape in cuda_shapes.SEED_SHAPES]))
+def test_replay_always_follows_tuning(seed: int, dtype: str) -> None:
+    runs = bench_tunable.RUNS[dtype]
+    order = bench_tunable._order(runs, random.Random(seed))  # noqa: S311 - an order, not a secret
+    assert sorted(order) == sorted(runs)
     assert order.index("replay") > order.index("tuning")
 
 
