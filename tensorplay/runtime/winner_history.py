@@ -1,5 +1,6 @@
 """What the winner of a signature was before: noted in this process, or told by a file of explanations."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,7 +65,8 @@ class WinnerHistory:
         self._lock = ForkSafeLock()
         self._since = now()
         # Plain tuples, which the garbage collector does not look at: a file may replace all winners at once.
-        self._pasts: dict[tuple[str, str], tuple[_Raw, ...]] = {}
+        # In the order that they came: a plain dictionary walks over all that it has dropped to find its first.
+        self._pasts = OrderedDict[tuple[str, str], tuple[_Raw, ...]]()
 
     def note(self, entry: Entry, origin: str, before: Entry | None) -> None:
         """Note a new winner; what was `before`, and is in no history yet, was read from a file."""
@@ -73,7 +75,7 @@ class WinnerHistory:
             pasts = self._pasts.get(key)
             if pasts is None:
                 if len(self._pasts) >= MOST_SIGNATURES:
-                    del self._pasts[next(iter(self._pasts))]
+                    self._pasts.popitem(last=False)
                 pasts = () if before is None else (self._read(before)[:],)
             self._pasts[key] = (*pasts, past)[-MOST_PASTS:]
 

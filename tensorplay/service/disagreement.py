@@ -2,12 +2,18 @@
 
 import math
 from collections import defaultdict
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, overload
 
+from tensorplay.runtime.slices import emptied, sorted_in_slices
 from tensorplay.service.identity import result_id, without_device
 from tensorplay.service.rank_schemas import Disagreement, RankWinner
 
-__all__ = ["Disagreements", "Winner", "winner_of"]
+__all__ = ["Disagreements", "FoundDisagreements", "Winner", "winner_of"]
+
+# Rank, op, params, kernel and time: a plain tuple, as in `Entries`.
+_Told = tuple[int, str, str, str, float]
+_Winners = tuple[_Told, ...]
 
 
 class Winner(NamedTuple):
@@ -30,42 +36,76 @@ def winner_of(op: object, params: object, kernel: object, time_ms: object) -> Wi
     return Winner(op, params, kernel, float(time_ms))
 
 
+class FoundDisagreements(Sequence[Disagreement]):
+    """Disagreements in great number: each is made when it is asked for, from what the collector does not look at."""
+
+    def __init__(self, found: Sequence[_Winners] = ()) -> None:
+        self._found = found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, place: int) -> Disagreement: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Disagreement]: ...
+
+    def __getitem__(self, place: int | slice) -> Disagreement | Sequence[Disagreement]:
+        """Give the disagreement in a place, or those in some places."""
+        if isinstance(place, slice):
+            return list(map(_disagreement, self._found[place]))
+        return _disagreement(self._found[place])
+
+
 class Disagreements:
     """The winners of all ranks, by shape."""
 
     def __init__(self) -> None:
-        self._winners: defaultdict[tuple[str, str], list[tuple[int, Winner]]] = defaultdict(list)
+        self._winners: defaultdict[tuple[str, str], list[_Told]] = defaultdict(list)
 
     def add(self, local_rank: int, winner: Winner) -> None:
         """Count a winner of a rank in."""
-        self._winners[winner.op, without_device(winner.params)].append((local_rank, winner))
+        self._winners[winner.op, without_device(winner.params)].append((local_rank, *winner))
 
-    def listed(self) -> list[Disagreement]:
-        """Return the shapes with more than one kernel, the greatest difference in time first."""
+    def taken(self) -> FoundDisagreements:
+        """Return the shapes with more than one kernel, the greatest difference in time first; leave no winners here."""
         found = [
-            _disagreement(op, params, winners)
-            for (op, params), winners in self._winners.items()
-            if len({winner.kernel for _, winner in winners}) > 1
+            tuple(winners)
+            for part in emptied(self._winners)
+            for winners in part
+            if len({kernel for _, _, _, kernel, _ in winners}) > 1
         ]
-        return sorted(found, key=lambda each: (-(each.spread or 0.0), each.op, each.params))
+        return FoundDisagreements(sorted_in_slices(found, _place))
 
 
-def _disagreement(op: str, params: str, winners: list[tuple[int, Winner]]) -> Disagreement:
-    times = [winner.time_ms for _, winner in winners if winner.time_ms > 0]
+def _shape(winners: _Winners) -> tuple[str, str]:
+    _, op, params, _, _ = winners[0]
+    return op, without_device(params)
+
+
+def _spread(winners: _Winners) -> float | None:
+    """Return how many times the shortest time the longest is; None where that is no number."""
+    times = [time_ms for *_, time_ms in winners if time_ms > 0]
     spread = max(times) / min(times) if times else math.inf
+    return spread if math.isfinite(spread) else None
+
+
+def _place(winners: _Winners) -> tuple[float, str, str]:
+    return -(_spread(winners) or 0.0), *_shape(winners)
+
+
+def _disagreement(winners: _Winners) -> Disagreement:
+    op, params = _shape(winners)
     return Disagreement(
         shape_id=result_id(op, params),
         op=op,
         params=params,
-        spread=spread if math.isfinite(spread) else None,
+        spread=_spread(winners),
         winners=[
             RankWinner(
-                local_rank=number,
-                id=result_id(winner.op, winner.params),
-                params=winner.params,
-                kernel=winner.kernel,
-                time_ms=winner.time_ms,
+                local_rank=number, id=result_id(op, own_params), params=own_params, kernel=kernel, time_ms=time_ms
             )
-            for number, winner in sorted(winners)
+            for number, op, own_params, kernel, time_ms in sorted(winners)
         ],
     )

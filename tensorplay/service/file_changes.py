@@ -6,15 +6,19 @@ Everything here may wait for a disk, and belongs on the worker's thread.
 import errno
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
-from tensorplay.database.csv_text import ParsedResults, parse_results
-from tensorplay.database.entries import Entries
-from tensorplay.database.record import Validator
+from tensorplay.database.csv_text import each_line, each_validator
+from tensorplay.database.entries import Raw
+from tensorplay.database.record import Entry, Validator
 from tensorplay.database.validators import ValidatorMismatch, compare
 from tensorplay.errors import TensorPlayError
+from tensorplay.gemm import Signature
+from tensorplay.runtime.slices import emptied, paced
 from tensorplay.service.file_schemas import (
     BadLineModel,
     LoadReport,
@@ -31,7 +35,11 @@ __all__ = ["Conditions", "loaded", "saved"]
 
 _MOST_BAD_LINES = 20
 _MOST_MISMATCHES = 100
+# So many lines are read in four milliseconds.
+_SLICE = 512
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+# Plain tuples, as in `Entries`.
+_Winners = dict[tuple[str, str], Raw]
 
 
 class Conditions(tuple[str | None, str | None]):
@@ -101,26 +109,66 @@ def saved(
     status = _status_of(path)
     conditions.check(status)
     ours = [Validator(*pair) for pair in context.validators_of(device)]
-    with _unless_unwritable():
-        before = ParsedResults((), Entries(), (), ()) if status is None else _parsed(folder, name)
-        if not before.is_blank:
-            _check_same(compare(ours, before.validators))
-        with _claimed(path, is_new=status is None):
-            context.save_results(device, path)
-        after, size = _parsed(folder, name), Path(path).stat()
-    known, now = ({each[:2]: each[:] for each in parsed.entries} for parsed in (before, after))
-    own = {each[:2] for each in context.each_recorded() if each.device == device}
+    known: _Winners = {}
+    now: _Winners = {}
+    try:
+        with _unless_unwritable():
+            if status is not None:
+                data = _read(folder, name)
+                _check_fits(ours, data)
+                _collect(data, known)
+            with _claimed(path, is_new=status is None):
+                context.save_results(device, path)
+            data, size = _read(folder, name), Path(path).stat()
+        _collect(data, now)
+        winners = len(now)
+        counted = sum(
+            (_counted(part, known, _own(context, device, part)) for part in emptied(now, _SLICE)), Counter[str]()
+        )
+    finally:
+        # What is thrown away as a whole holds up the thread that multiplies, also where the disk was full.
+        for _ in chain(emptied(known), emptied(now)):
+            pass
     return SaveReport(
         name=name,
         device=device,
-        winners=len(now),
-        added=sum(signature not in known for signature in now),
-        replaced=sum(known.get(signature, entry) != entry for signature, entry in now.items()),
-        kept=sum(signature not in own for signature in now),
+        winners=winners,
+        added=counted["added"],
+        replaced=counted["replaced"],
+        kept=counted["kept"],
         size=size.st_size,
         etag=tag_of(size),
-        validators=dict(after.validators),
+        validators={each.name: each.value for each in each_validator(data)},
     ), status is None
+
+
+def _collect(data: bytes, winners: _Winners) -> None:
+    """Add what a file says, one winner of each signature."""
+    for each in paced(each_line(data), _SLICE):
+        if isinstance(each, Entry):
+            winners[each[:2]] = each[:]
+
+
+def _own(context: WatchedContext, device: str, part: Sequence[Raw]) -> frozenset[tuple[str, str]]:
+    """Return which of some signatures have a winner of a device in memory."""
+    found = context.recorded_of(Signature(op, params) for op, params, *_ in part)
+    return frozenset(each[:2] for each in found if each.device == device)
+
+
+def _counted(part: Sequence[Raw], known: _Winners, own: frozenset[tuple[str, str]]) -> Counter[str]:
+    """Return how many winners of a file were not in it before, are others than before, and are in no memory."""
+    return Counter(
+        added=sum(each[:2] not in known for each in part),
+        replaced=sum(known.get(each[:2], each) != each for each in part),
+        kept=sum(each[:2] not in own for each in part),
+    )
+
+
+def _check_fits(ours: Sequence[Validator], data: bytes) -> None:
+    """Raise a `Problem` for a file of another build; one that says nothing fits."""
+    mismatches = compare(ours, list(dict.fromkeys(each_validator(data))))
+    if mismatches and any(not isinstance(each, str) for each in each_line(data)):
+        _check_same(mismatches)
 
 
 def _device_for(
@@ -164,9 +212,9 @@ def _status_of(path: str) -> os.stat_result | None:
     return status
 
 
-def _parsed(folder: str, name: str) -> ParsedResults:
+def _read(folder: str, name: str) -> bytes:
     with opened(folder, name) as file:
-        return parse_results(file.read())
+        return file.read()
 
 
 @contextmanager

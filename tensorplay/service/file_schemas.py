@@ -2,13 +2,11 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
+
+from tensorplay.service.given import Given
 
 __all__ = ["BadLineModel", "FileModel", "LoadReport", "LoadRequest", "MismatchModel", "SaveReport", "SaveRequest"]
-
-
-class _Given(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class FileModel(BaseModel):
@@ -24,7 +22,7 @@ class FileModel(BaseModel):
     matches: bool | None = Field(default=None, description="Whether a device here has the same validators.")
 
 
-class LoadRequest(_Given):
+class LoadRequest(Given):
     """How a results file is loaded."""
 
     overwrite: bool = Field(default=False, strict=True, description="Whether its winners replace those in memory.")
@@ -33,7 +31,7 @@ class LoadRequest(_Given):
     )
 
 
-class SaveRequest(_Given):
+class SaveRequest(Given):
     """How winners are saved."""
 
     device: str | None = Field(default=None, max_length=40, description="Whose; the first device's unless given.")

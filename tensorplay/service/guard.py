@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tensorplay.service.body_values import check_values
 from tensorplay.service.cookies import cookies_named
 from tensorplay.service.own_user import is_own_user
 from tensorplay.service.problems import Problem, failure, problem_response
@@ -181,7 +182,8 @@ async def _whole_body(receive: Receive, most: int) -> Receive:
     Raises
     ------
     Problem
-        413 for one that is longer, 400 for one whose client went away before its end: half of it is none.
+        413 for one that is longer or of too many values, 400 for one whose client went away before its end: half of it
+        is none.
     """
     body, more = bytearray(), True
     while more:
@@ -193,6 +195,7 @@ async def _whole_body(receive: Receive, most: int) -> Receive:
         more = message.get("more_body", False)
         if len(body) > most:
             raise Problem(413, "too-large", "the body is larger than 1 MiB")
+    check_values(body)
     whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
     async def again() -> Message:

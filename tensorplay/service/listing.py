@@ -19,7 +19,7 @@ from tensorplay.runtime.slices import emptied, paced, sorted_in_slices
 from tensorplay.service.cursor import Cursor
 from tensorplay.service.row import Row, row_of
 
-__all__ = ["SORT_KEYS", "Filter", "Page", "ResultsIndex"]
+__all__ = ["MOST_MOVED", "SORT_KEYS", "Filter", "Page", "ResultsIndex"]
 
 SORT_KEYS = ("op", "params", "dtype", "m", "n", "k", "kernel", "device", "origin", "time_ms")
 """What a list may be sorted by; with `-` before it, the other way round."""
@@ -32,7 +32,12 @@ With fifty thousand objects that it does look at, it would stop all threads for 
 
 _OP = Row._fields.index("op")
 _MOST_SELECTIONS = 8
-_MOST_MOVED = 128
+# So many are sorted, and asked whether they are wanted, in a few milliseconds.
+_FEW = 2048
+# So many rows are made in four milliseconds.
+_SLICE = 512
+MOST_MOVED = 128
+"""Winners that are moved one by one when they change; of more, every order is made anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +87,23 @@ def _test(name: str, wanted: Any) -> Callable[[Raw], bool]:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows of a list, the cursor of what follows, and how many rows there are in all."""
+    """Some rows of a list, and the cursor of what follows.
+
+    Attributes
+    ----------
+    total : int
+        How many winners are wanted.
+    known : int
+        How many there are.
+    revision : int
+        Of the winners.
+    """
 
     rows: Sequence[Row]
     next: Cursor | None
     total: int
+    known: int
+    revision: int
 
 
 class ResultsIndex:
@@ -109,7 +126,7 @@ class ResultsIndex:
             before._is_replaced = True
         known: Mapping[tuple[str, str], Raw] = before._by_signature if before else {}
         self._by_signature: dict[tuple[str, str], Raw] = {}
-        for each in paced(recorded):
+        for each in paced(recorded, _SLICE):
             row = known.get(each[:2])
             is_known = row is not None and row[_OP : _OP + len(each)] == each
             self._by_signature[each[:2]] = row if row is not None and is_known else tuple(row_of(each))
@@ -148,9 +165,17 @@ class ResultsIndex:
             del index._by_id[row[0]]
         for row in come:
             index._by_signature[row[_OP], row[_OP + 1]] = index._by_id[row[0]] = row
-        if len(gone) + len(come) <= _MOST_MOVED:
-            index._orders = {key: _moved(rows, _place_of(key), gone, come) for key, rows in self._orders.items()}
+        if len(gone) + len(come) <= 2 * MOST_MOVED:
+            # A copy, since another thread may add one.
+            orders = list(self._orders.items())
+            index._orders = {key: _moved(rows, _place_of(key), gone, come) for key, rows in orders}
         return index
+
+    def has(self, wanted: Filter, sort: str) -> bool:
+        """Return whether a page of a list takes no time: its rows were found before, or there are few winners."""
+        key = sort.removeprefix("-")
+        is_found = key in self._orders if wanted.test() is None else (wanted, key) in self._selections
+        return is_found or len(self) <= _FEW
 
     def page(self, wanted: Filter, sort: str, limit: int, after: Cursor | None) -> Page:
         """Return up to `limit` rows behind a place; `sort` is one of `SORT_KEYS`, with `-` for the other way round."""
@@ -162,7 +187,8 @@ class ResultsIndex:
         else:
             begin = bisect_right(rows, after, key=place) if after else 0
             found, has_more = rows[begin : begin + limit], begin + limit < len(rows)
-        return Page([Row._make(row) for row in found], place(found[-1]) if has_more else None, len(rows))
+        following = place(found[-1]) if has_more else None
+        return Page([Row._make(row) for row in found], following, len(rows), len(self), self.revision)
 
     def rows(self, wanted: Filter, sort: str = "op") -> Iterator[Row]:
         """Return all rows that are wanted, one by one."""

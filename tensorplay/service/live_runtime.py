@@ -4,9 +4,8 @@ No request holds a lock of the runtime while it serialises: what it reads is a c
 """
 
 import re
-import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,14 +18,13 @@ from tensorplay.runtime import listeners as events
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.settings import SettingState
 from tensorplay.runtime.settings_table import setting_of
-from tensorplay.service.last_calls import LastCalls
-from tensorplay.service.listing import ResultsIndex
+from tensorplay.service.current_index import CurrentIndex
+from tensorplay.service.current_untuned import CurrentUntuned
 from tensorplay.service.row import Row
-from tensorplay.service.untuned_list import UntunedRow, untuned_rows
 from tensorplay.service.watched import WatchedContext
 from tensorplay.service.worker import Worker
 
-__all__ = ["FILE_SETTINGS", "KINDS", "OUTCOMES", "Happening", "LiveRuntime", "Untuned"]
+__all__ = ["FILE_SETTINGS", "KINDS", "OUTCOMES", "Happening", "LiveRuntime"]
 
 KINDS = ("settings", "results", "rejections", "untuned", "files", "jobs")
 """What has a revision of its own."""
@@ -42,9 +40,6 @@ _CHANGED_BY = {
     events.FILE: ("files", "results"),
 }
 _LOG_LENGTH = 1000
-# How long a list that counts calls is shown as it was; calls are counted without telling anybody.
-_FRESH_S = 1.0
-_MOST_FIRSTS = 1 << 16
 _FOLDERS = re.compile(r"/(?:[^/\s'\",;]+/)+")
 FILE_SETTINGS = frozenset({"filename", "untuned_filename", "verbose_filename"})
 """Settings that hold paths: a client sees the name of the file alone."""
@@ -66,14 +61,6 @@ class Happening(NamedTuple):
     detail: dict[str, str]
 
 
-class Untuned(NamedTuple):
-    """The signatures without a winner as they were at one moment."""
-
-    rows: Sequence[UntunedRow]
-    revision: int
-    taken: float
-
-
 class LiveRuntime:
     """A context, watched: of a process that multiplies, or of recorded files.
 
@@ -83,6 +70,15 @@ class LiveRuntime:
         Whose results and settings are shown and changed.
     read_only : bool
         Whether every change is refused.
+
+    Attributes
+    ----------
+    worker : Worker
+        The threads for what takes long.
+    winners : CurrentIndex
+        All winners.
+    untuned : CurrentUntuned
+        The signatures without one.
     """
 
     def __init__(self, context: WatchedContext, *, read_only: bool = False) -> None:
@@ -90,11 +86,9 @@ class LiveRuntime:
         self.read_only = read_only
         self._lock = ForkSafeLock()
         self._revisions: Counter[str] = Counter()
-        self._index = ResultsIndex(-1, ())
-        self._untuned = Untuned((), -1, 0.0)
-        self._last_calls = LastCalls(context.calls_by_signature(), {})
         self.worker = Worker()
-        self._firsts: dict[tuple[str, str], str] = {}
+        self.winners = CurrentIndex(context, self.worker)
+        self.untuned = CurrentUntuned(context, self.winners, self.worker, lambda: self._revisions["untuned"], _now)
         self._outcomes: Counter[str] = Counter()
         self._log: deque[Happening] = deque(maxlen=_LOG_LENGTH)
         self._count = 0
@@ -128,21 +122,6 @@ class LiveRuntime:
                 self._subscribers = tuple(each for each in self._subscribers if each is not callback)
 
         return remove
-
-    def index(self) -> ResultsIndex:
-        """Return all winners as they are now."""
-        revision, before = self.context.results_revision(), self._index
-        if before.revision == revision:
-            return before
-        changed = self.context.changed_since(before.revision) if before.revision >= 0 else None
-        if changed is None:
-            index = ResultsIndex(revision, self.context.each_recorded(), before)
-        else:
-            index = before.updated(revision, changed, self.context.recorded_of(changed))
-        with self._lock:
-            if index.revision >= self._index.revision:
-                self._index = index
-        return index
 
     def settings(self) -> list[SettingState]:
         """Return every setting."""
@@ -191,30 +170,6 @@ class LiveRuntime:
         """Return the recorded winners that did not run."""
         return self.context.get_rejections()
 
-    def untuned(self) -> Sequence[UntunedRow]:
-        """Return the signatures that ran without a winner, and have none yet, the most called first.
-
-        Calls may be those of a moment ago.
-        """
-        known, index = self._untuned, self.index()
-        revision = index.revision + self._revisions["untuned"]
-        if known.revision != revision or time.monotonic() - known.taken > _FRESH_S:
-            without = [each for each in self.context.get_untuned() if each not in index]
-            calls = self.context.calls_by_signature() if without else {}
-            if without:
-                self._last_calls = self._last_calls.after(without, calls, self._firsts, _now())
-            rows = untuned_rows(without, calls)
-            known = self._untuned = Untuned(rows, revision, time.monotonic())
-        return known.rows
-
-    def first_seen(self, op: str, params: str) -> str | None:
-        """Return when a signature first ran without a winner; None for what did before this was made."""
-        return self._firsts.get((op, params))
-
-    def last_seen(self, op: str, params: str) -> str | None:
-        """Return when `untuned` last found more calls of a signature than before; None for none since this was made."""
-        return self._last_calls.times.get((op, params))
-
     def tune(self, signature: Signature, *, again: bool = False) -> dict[str, Any]:
         """Measure a signature now, on this thread, and return why it runs what it runs from now on.
 
@@ -255,14 +210,12 @@ class LiveRuntime:
     def _happen(self, event: str, kinds: tuple[str, ...], detail: Mapping[str, object]) -> None:
         shown = {name: _shown(name, value) for name, value in detail.items()}
         now = _now()
+        if event == events.UNTUNED and "params" in detail:
+            self.untuned.note(str(detail["op"]), str(detail["params"]), now)
         with self._lock:
             self._count += 1
             happening = Happening(self._count, now, event, shown)
             self._log.append(happening)
-            if event == events.UNTUNED and "params" in detail:
-                self._firsts.setdefault((str(detail["op"]), str(detail["params"])), now)
-                if len(self._firsts) > _MOST_FIRSTS:
-                    del self._firsts[next(iter(self._firsts))]
             self._revisions.update(kinds)
             subscribers = self._subscribers
         for subscriber in subscribers:

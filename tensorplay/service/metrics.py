@@ -22,12 +22,16 @@ class RuntimeCollector:
     ----------
     state : State
         Of the application.
+    winners, untuned : int
+        How many winners, and signatures without one, there are.
     lag_s : float
         How late the loop that answers was just now, in seconds.
     """
 
-    def __init__(self, state: State, lag_s: float = 0.0) -> None:
+    def __init__(self, state: State, winners: int, untuned: int, lag_s: float = 0.0) -> None:
         self._state = state
+        self._winners = winners
+        self._untuned = untuned
         self._lag_s = lag_s
 
     def collect(self) -> Iterator[Metric]:
@@ -44,11 +48,8 @@ class RuntimeCollector:
         yield self._build()
 
     def _lists(self) -> Iterator[Metric]:
-        runtime = self._state.runtime
-        yield GaugeMetricFamily("tensorplay_results", "Winners in memory", value=len(runtime.index()))
-        yield GaugeMetricFamily(
-            "tensorplay_untuned_signatures", "Signatures without a winner", value=len(runtime.untuned())
-        )
+        yield GaugeMetricFamily("tensorplay_results", "Winners in memory", value=self._winners)
+        yield GaugeMetricFamily("tensorplay_untuned_signatures", "Signatures without a winner", value=self._untuned)
         found = rejections_of(self._state)
         states = Counter("healed" if each.healed else "open" for each in found)
         yield _gauges(

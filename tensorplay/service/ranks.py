@@ -38,7 +38,7 @@ class Ranks:
     def __init__(self, line: RankLine) -> None:
         self.line = line
         self._listed: tuple[object, int] = (None, 0)
-        self._compared: tuple[object, list[Disagreement]] = (None, [])
+        self._compared: tuple[object, Sequence[Disagreement]] = (None, ())
 
     @property
     def is_first(self) -> bool:
@@ -79,14 +79,16 @@ class Ranks:
             self._listed = (list(ranks), number + 1)
         return self._listed[1]
 
-    async def disagreements(self, own: ASGIApp, ranks: Sequence[RankModel]) -> list[Disagreement]:
+    async def disagreements(self, own: ASGIApp, ranks: Sequence[RankModel]) -> Sequence[Disagreement]:
         """Return the shapes for which ranks recorded different kernels, the greatest difference in time first."""
         state = [(each.local_rank, each.summary.id, each.summary.results_revision) for each in ranks if each.summary]
         if self._compared[0] != state:
             found = Disagreements()
             are_told = await asyncio.gather(*(self._compare(own, number, found) for number, _, _ in state))
             # What a rank could not tell in time, it is asked for the next time.
-            self._compared = (state if all(are_told) else None, found.listed())
+            listed = await asyncio.to_thread(found.taken)
+            self._compared = (state if all(are_told) else None, listed)
+            return listed
         return self._compared[1]
 
     async def everyone(self, own: ASGIApp, numbers: Sequence[int], path: str, **options: Any) -> list[Answer | Problem]:

@@ -67,6 +67,7 @@ class RecordedContext(Unchanging):
         self.plans: Mapping[Any, Any] = MappingProxyType({})
         self._settings = Settings({})
         self._lock = Lock()
+        self._refreshing = Lock()
         self._contents = {str(Path(name).absolute()): _Content() for name in files}
         self._revision = 0
         self.refresh()
@@ -74,11 +75,14 @@ class RecordedContext(Unchanging):
     def refresh(self) -> bool:
         """Read the files that changed, tell the listeners, and return whether there were any."""
         changed = []
-        with self._lock:
-            for path, before in self._contents.items():
+        with self._refreshing:
+            for path, before in self._held():
                 stamp = _stamp_of(path)
                 if stamp != before.stamp:
-                    self._contents[path] = _content_of(path, stamp)
+                    # Read before the lock is taken: who asks meanwhile is told what the file said before.
+                    content = _content_of(path, stamp)
+                    with self._lock:
+                        self._contents[path] = content
                     changed.append(path)
             self._revision += bool(changed)
         for path in changed:
@@ -88,11 +92,12 @@ class RecordedContext(Unchanging):
 
     def recorded(self) -> list[Recorded]:
         """Return every winner, with the origin `file`."""
-        return [Recorded(*entry, _device_of(entry.signature), "file") for entry in self._winners().values()]
+        return list(self.each_recorded())
 
     def each_recorded(self) -> Iterator[Recorded]:
-        """Yield what `recorded` returns."""
-        yield from self.recorded()
+        """Yield what `recorded` returns, one by one, for whoever needs no list of it."""
+        for entry in self._winners().values():
+            yield Recorded(*entry, _device_of(entry.signature), "file")
 
     def results_revision(self) -> int:
         """Return a number that grows whenever a file changed."""

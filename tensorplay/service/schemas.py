@@ -5,6 +5,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from tensorplay.service.file_names import RESULTS_PATTERN
+from tensorplay.service.given import Given
 
 __all__ = [
     "BudgetPatch",
@@ -35,10 +36,6 @@ T = TypeVar("T")
 _OP, _PARAMS = "GemmTunableOp_Float32", "taN_m512_n1024_k256_bias0_dev0"
 _KERNEL = "lt_id7_tile12_stages3_splitk0_red0_swizzle0_custom0_inner1_cluster1"
 _TIME = "2026-11-30T12:00:00+00:00"
-
-
-class _Given(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class Listed(BaseModel, Generic[T]):
@@ -81,19 +78,19 @@ class SettingModel(BaseModel):
     help: str
 
 
-class Value(_Given):
+class Value(Given):
     """A new value."""
 
     value: Any = Field(examples=[True])
 
 
-class SwitchValue(_Given):
+class SwitchValue(Given):
     """A new value of a switch."""
 
     value: StrictBool = Field(examples=[True])
 
 
-class SwitchPatch(_Given):
+class SwitchPatch(Given):
     """Switches to change; those that are left out stay, and null is the default."""
 
     enabled: StrictBool | None = None
@@ -104,7 +101,7 @@ class SwitchPatch(_Given):
 Whole = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
 
 
-class BudgetPatch(_Given):
+class BudgetPatch(Given):
     """Budgets to change; those that are left out stay, zero is no limit, and null is the default."""
 
     max_tuning_duration_ms: Whole | None = None
@@ -113,13 +110,13 @@ class BudgetPatch(_Given):
     workspace_mib: Annotated[int, Field(ge=0, le=2**20, strict=True)] | None = None
 
 
-class SettingPatch(_Given):
+class SettingPatch(Given):
     """Settings to change, by name."""
 
     values: dict[str, Any] = Field(examples=[{"min_gain": 0.02}])
 
 
-class SignatureModel(_Given):
+class SignatureModel(Given):
     """The op and params of a product."""
 
     op: str = Field(examples=[_OP], max_length=200)
@@ -184,7 +181,7 @@ class ResultDetail(ResultModel):
     history: list[PastModel] = Field(description="The winners that it is known to have had, oldest first.")
 
 
-class Override(_Given):
+class Override(Given):
     """A kernel of the client's choice, or `Default`."""
 
     kernel: str = Field(examples=[_KERNEL], max_length=400)
@@ -226,17 +223,17 @@ class UntunedModel(BaseModel):
     )
 
 
-class JobSource(_Given):
+class JobSource(Given):
     """What a job tunes: exactly one of these."""
 
     untuned: StrictBool | None = None
-    signatures: list[SignatureModel] | None = Field(default=None, max_length=10_000)
+    signatures: list[SignatureModel] | None = Field(default=None, max_length=10_000, fail_fast=True)
     file: str | None = Field(
         default=None, pattern=RESULTS_PATTERN, examples=["tunableop_untuned0.csv"], description="Of GET /files."
     )
 
 
-class JobBudget(_Given):
+class JobBudget(Given):
     """What a job may take; zero is no limit, and what is left out is as the process has it."""
 
     total_seconds: Annotated[float, Field(ge=0, le=2**31 - 1, strict=True)] | None = Field(
@@ -246,7 +243,7 @@ class JobBudget(_Given):
     max_tuning_samples: Whole | None = Field(default=None, description="Of one candidate, while the job runs.")
 
 
-class JobRequest(_Given):
+class JobRequest(Given):
     """A job to start."""
 
     kind: Literal["tune"] = "tune"

@@ -61,9 +61,10 @@ NOT_CHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "It has not
 """How the OpenAPI document describes what answers If-None-Match."""
 
 
-def etag(state: State, kind: str) -> str:
-    """Return the entity tag of a list as it is now."""
-    return f'"{kind[0]}{state.instance.id[:6]}{state.runtime.revision(kind)}"'
+def etag(state: State, kind: str, revision: int | None = None) -> str:
+    """Return the entity tag of a list as it is now, or was at a revision."""
+    number = state.runtime.revision(kind) if revision is None else revision
+    return f'"{kind[0]}{state.instance.id[:6]}{number}"'
 
 
 def check_match(state: State, kind: str, given: str | None, *, required: bool) -> None:

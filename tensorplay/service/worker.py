@@ -1,7 +1,7 @@
-"""The threads that files are read and written on, so that a slow disk delays no other answer, and no exit.
+"""The threads for what takes long, so that neither a slow disk nor a long list delays another answer, or the exit.
 
 Another process may hold the lock of a file for as long as it likes. So reading has a thread of its own, only so many
-wait for each, and both are daemons: an interpreter that ends waits for neither.
+wait for either, and lists are made on a third. All are daemons: an interpreter that ends waits for none.
 """
 
 import asyncio
@@ -62,8 +62,9 @@ _Tasks = SimpleQueue[_Task | None]
 class _Lane:
     """One function after another, on a thread that is started when the first comes."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, is_bounded: bool = True) -> None:
         self._name = name
+        self._is_bounded = is_bounded
         self._lock = ForkSafeLock()
         self._tasks: _Tasks = SimpleQueue()
         self._thread: Thread | None = None
@@ -77,7 +78,7 @@ class _Lane:
                 self._tasks = SimpleQueue()
                 self._thread = Thread(target=_work, args=(self._tasks,), name=self._name, daemon=True)
                 self._thread.start()
-            if self._tasks.qsize() >= MOST_WAITING:
+            if self._is_bounded and self._tasks.qsize() >= MOST_WAITING:
                 raise Problem(503, "files-busy", "too many wait for the disk; try again", headers={"Retry-After": "2"})
             self._tasks.put(_Task(function, loop, future))
         return await future
@@ -96,11 +97,12 @@ class _Lane:
 
 
 class Worker:
-    """Runs functions that wait for a disk: those that only read, and those that may wait for a lock, one at a time."""
+    """Runs functions that read files, those that may wait for a lock, and those that compute, one of each at a time."""
 
     def __init__(self) -> None:
         self._reading = _Lane("tensorplay-files-read")
         self._writing = _Lane("tensorplay-files")
+        self._computing = _Lane("tensorplay-lists", is_bounded=False)
 
     async def run(self, function: Callable[[], T]) -> T:
         """Return what the function returns, or raise what it raises; a 503 `Problem` when too many wait."""
@@ -110,8 +112,13 @@ class Worker:
         """Do the same for a function that takes no lock of a file."""
         return await self._reading.run(function)
 
+    async def compute(self, function: Callable[[], T]) -> T:
+        """Do the same for a function that waits for no disk; none is refused."""
+        return await self._computing.run(function)
+
     def close(self) -> None:
         """Let the threads end with what they do now."""
+        self._computing.close()
         self._reading.close()
         self._writing.close()
 

@@ -75,6 +75,11 @@ def send_a_large_body(serve: Serve) -> httpx.Response:
     return change(serve(), content=b" " * ((1 << 20) + 1))
 
 
+@row("A body of more than 32,768 commas")
+def send_very_many_values(serve: Serve) -> httpx.Response:
+    return change(serve(), content=b'{"tuning": [' + b"0," * 32768 + b"0]}")
+
+
 @row("An address above 4 KiB")
 def ask_for_a_long_address(serve: Serve) -> httpx.Response:
     return httpx.get(serve().url + "a" * 4097)

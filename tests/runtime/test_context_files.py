@@ -58,6 +58,19 @@ class TestReadFile:
         assert context.read_file(str(other), overwrite=True)
         assert [row[2] for row in context.get_results()] == [SLOW]
 
+    def test_finds_nothing_new_in_its_own_file(self, make_context: Any, tmp_path: Path, call: Any) -> None:
+        # More digits than a file keeps.
+        backend = ScriptedBackend({FIRST: 1.0, FAST: 0.63964225})
+        context = make_context(ON, on=backend)
+        call(context, on=backend)
+        path = tmp_path / "tunableop_results0.csv"
+        before = context.recorded()
+        for overwrite in (False, True):
+            report = context.load_results("0", str(path), path.read_bytes(), overwrite=overwrite)
+            assert (report.merged, report.replaced, report.kept) == (0, 0, 0)
+        assert context.recorded() == before
+        assert before[0].origin == "measured here"
+
     def test_of_a_missing_file_is_false_and_no_error(self, context: TuningContext) -> None:
         assert not context.read_file("nowhere.csv")
 

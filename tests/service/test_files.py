@@ -151,6 +151,23 @@ def test_a_new_file_is_made_once(client: httpx.Client, tmp_path: Path) -> None:
     assert code(client.post("files/mine.csv/save")) == (428, "if-match-needed")
 
 
+def test_a_report_counts_what_is_more_than_one_slice(
+    client: httpx.Client, context: TuningContext, tmp_path: Path
+) -> None:
+    head, op = (tmp_path / OWN).read_text().partition("GemmTunableOp")[0], "GemmTunableOp_Float32"
+    shapes = [f"taN_m{m}_n3_k5_bias0_dev0" for m in range(1, 2001)]
+    ours = "".join(f"{op},{params},{FAST},0.5\n" for params in shapes[:1500])
+    theirs = "".join(f"{op},{params},{SLOW},0.5\n" for params in shapes[1000:])
+    context.load_results("0", "x.csv", (head + ours).encode(), overwrite=True)
+    (tmp_path / "mine.csv").write_text(head + theirs + theirs[: theirs.index("\n") + 1])
+    told = client.post("files/mine.csv/save", headers={"If-Match": "*"}).json()
+    assert {name: told[name] for name in ("winners", "added", "replaced", "kept")} == {
+        "winners": 2000, "added": 1000, "replaced": 500, "kept": 500,
+    }  # fmt: skip
+    again = client.post("files/mine.csv/save", headers={"If-Match": told["etag"]}).json()
+    assert (again["added"], again["replaced"], again["kept"]) == (0, 0, 500)
+
+
 def test_a_file_is_written_over_only_as_it_was_seen(client: httpx.Client, run: Run, tmp_path: Path) -> None:
     tag = client.post("files/mine.csv/save", headers=NEW).headers["etag"]
     path = tmp_path / "mine.csv"

@@ -34,7 +34,7 @@ def large(context: TuningContext) -> Iterator[LiveRuntime]:
 def test_one_change_does_not_read_everything_anew(
     large: LiveRuntime, context: TuningContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = large.index()
+    before = large.winners.now()
     assert len(before) == MANY
 
     def fail(*_: Any) -> Any:
@@ -42,18 +42,18 @@ def test_one_change_does_not_read_everything_anew(
 
     monkeypatch.setattr(context, "each_recorded", fail)
     context.pin_winner(OP, PARAMS.format(77))
-    assert [row.m for row in large.index().rows(Filter(pinned=True))] == [77]
+    assert [row.m for row in large.winners.now().rows(Filter(pinned=True))] == [77]
     context.forget(OP, PARAMS.format(78))
-    assert len(large.index()) == MANY - 1
-    assert large.index() is large.index()
+    assert len(large.winners.now()) == MANY - 1
+    assert large.winners.now() is large.winners.now()
 
 
 def test_the_index_leaves_the_garbage_collector_nothing_to_look_at(large: LiveRuntime) -> None:
-    large.index()
+    large.winners.now()
     gc.collect()
     before = len(gc.get_objects())
     large.context.load_results("0", "y.csv", b"")
-    index = large.index()
+    index = large.winners.now()
     list(index.page(Filter(), "-m", 100, None).rows)
     gc.collect()
     assert len(gc.get_objects()) - before < MANY / 10
@@ -71,7 +71,7 @@ def test_a_page_asks_only_for_what_it_shows(large: LiveRuntime, monkeypatch: pyt
         return first_choices(self, found)
 
     monkeypatch.setattr(SteeredResults, "first_choices", counted)
-    page = large.index().page(Filter(), "m", 100, None)
+    page = large.winners.now().page(Filter(), "m", 100, None)
     large.context.first_choices([row.signature for row in page.rows])
     assert asked == [100]
 
@@ -112,10 +112,10 @@ def test_untuned_signatures_are_counted_once_for_the_list(
     for m in range(1, 20):
         run(m)
     runtime = LiveRuntime(context)
-    assert runtime.untuned() is runtime.untuned()
-    assert {row.signature for row in runtime.untuned()} == {Signature(OP, PARAMS.format(m)) for m in range(1, 20)}
+    assert runtime.untuned.now() is runtime.untuned.now()
+    assert {row.signature for row in runtime.untuned.now()} == {Signature(OP, PARAMS.format(m)) for m in range(1, 20)}
     context.measure_beside(next(iter([_problem(3)])))
-    assert len(runtime.untuned()) == 18
+    assert len(runtime.untuned.now()) == 18
     runtime.close()
 
 

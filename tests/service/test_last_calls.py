@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tensorplay.gemm import Signature
 from tensorplay.runtime.context import TuningContext
-from tensorplay.service import live_runtime
+from tensorplay.service import current_untuned, live_runtime
 from tensorplay.service.last_calls import LastCalls
 
 Run = Callable[[int], str]
@@ -23,7 +23,7 @@ _COUNTS = st.dictionaries(st.sampled_from(_SIGNATURES), st.integers(1, 9))
 def test_of_a_single_call_the_time_is_that_of_the_first_and_of_more_that_of_the_look(
     client: httpx.Client, run: Run, context: TuningContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_runtime, "_FRESH_S", 0.0)
+    monkeypatch.setattr(current_untuned, "_FRESH_S", 0.0)
     context.tuning_disable()
     run(1)
     (once,) = client.get("untuned").json()["items"]
@@ -41,14 +41,14 @@ def test_of_a_single_call_the_time_is_that_of_the_first_and_of_more_that_of_the_
 def test_what_ran_before_the_service_started_has_no_time_until_it_runs_again(
     run: Run, context: TuningContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_runtime, "_FRESH_S", 0.0)
+    monkeypatch.setattr(current_untuned, "_FRESH_S", 0.0)
     context.tuning_disable()
     params = run(1)
     runtime = live_runtime.LiveRuntime(context)
-    (row,) = runtime.untuned()
-    assert runtime.last_seen(row.op, params) is None
+    (row,) = runtime.untuned.now()
+    assert runtime.untuned.last_seen(row.op, params) is None
     run(1)
-    assert runtime.untuned()[0].calls == 2 and runtime.last_seen(row.op, params)
+    assert runtime.untuned.now()[0].calls == 2 and runtime.untuned.last_seen(row.op, params)
     runtime.close()
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import httpx
@@ -18,7 +19,7 @@ from tensorplay.database.validators import digest
 from tensorplay.errors import SettingError, TensorPlayError
 from tensorplay.gemm import parse_signature
 from tensorplay.runtime.context import TuningContext
-from tensorplay.service import Client, ServiceError, start
+from tensorplay.service import Client, ServiceError, recorded_context, start
 from tensorplay.service.recorded_context import RecordedContext
 
 OP = "GemmTunableOp_Float32"
@@ -65,6 +66,25 @@ def test_files_that_change_come_or_go_are_read_again_and_told_of(tmp_path: Path)
     assert context.refresh()
     assert context.recorded() == []
     assert heard == ["file", "untuned"] * 3
+
+
+def test_who_asks_while_a_file_is_read_is_told_what_it_said_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = RecordedContext([written(tmp_path / "r.csv", 1)])
+    content_of, told = recorded_context._content_of, list[int]()
+
+    def read(*given: Any) -> Any:
+        asker = Thread(target=lambda: told.append(len(context.recorded())), daemon=True)
+        asker.start()
+        asker.join(20)
+        return content_of(*given)
+
+    monkeypatch.setattr(recorded_context, "_content_of", read)
+    written(tmp_path / "r.csv", 1, 2)
+    assert context.refresh()
+    assert told == [1]
+    assert len(context.recorded()) == 2
 
 
 def test_a_file_that_cannot_be_read_is_empty_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

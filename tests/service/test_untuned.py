@@ -53,7 +53,7 @@ def test_pages_hold_every_signature_once(signatures: list[tuple[str, str]], limi
         seen += page
         if after is None:
             break
-    assert seen == rows
+    assert seen == list(rows)
 
 
 def test_they_are_exported_for_people_and_as_the_file_has_them(client: httpx.Client, untuned: list[str]) -> None:

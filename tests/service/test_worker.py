@@ -45,6 +45,20 @@ def test_a_stuck_write_delays_no_read_and_only_so_many_wait_for_it() -> None:
     assert asyncio.run(ask()) == [True] * (MOST_WAITING + 1)
 
 
+def test_what_computes_waits_for_no_disk_and_is_never_refused() -> None:
+    may_go = threading.Event()
+
+    async def ask() -> list[int]:
+        worker = Worker()
+        stuck = [asyncio.create_task(each(partial(may_go.wait, 30))) for each in (worker.run, worker.read)]
+        found = await asyncio.gather(*(worker.compute(partial(pow, number, 2)) for number in range(3 * MOST_WAITING)))
+        may_go.set()
+        assert all(await asyncio.gather(*stuck))
+        return found
+
+    assert asyncio.run(ask()) == [number**2 for number in range(3 * MOST_WAITING)]
+
+
 def test_closing_cancels_what_waits_and_the_next_begins_anew() -> None:
     may_go = threading.Event()
 

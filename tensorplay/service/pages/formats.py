@@ -21,10 +21,10 @@ def milliseconds(value: float | None) -> str:
     if value is None or value == 0:
         return _DASH
     if value < 0.001:
-        return f"{value * 1e6:.4g} ns"
+        return f"{_digits(value * 1e6, 4)} ns"
     if value < 1:
-        return f"{value * 1e3:.4g} µs"
-    return f"{value:.4g} ms" if value < 1e4 else f"{value / 1e3:.4g} s"
+        return f"{_digits(value * 1e3, 4)} µs"
+    return f"{_digits(value, 4)} ms" if value < 1e3 else f"{_digits(value / 1e3, 4)} s"
 
 
 def gain(value: float | None) -> str:
@@ -43,8 +43,14 @@ def signed_percent(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Return 10^12 operations a second."""
-    return _DASH if value is None else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+    """Return 10^12 operations a second with three digits, in the unit that suits them."""
+    if value is None:
+        return _DASH
+    if value < 1e-6:
+        return f"{_digits(value * 1e9, 3)} kFLOP/s"
+    if value < 1e-3:
+        return f"{_digits(value * 1e6, 3)} MFLOP/s"
+    return f"{_digits(value * 1e3, 3)} GFLOP/s" if value < 1 else f"{_digits(value, 3)} TFLOP/s"
 
 
 def size(value: float | None) -> str:
@@ -62,6 +68,8 @@ def duration(value: float | None) -> str:
     """Return a number of seconds as people say it."""
     if value is None:
         return _DASH
+    if 0 < value < 1:
+        return f"{value * 1e3:.0f} ms"
     if value < 60:
         return f"{value:.1f} s"
     minutes, seconds = divmod(round(value), 60)
@@ -83,6 +91,11 @@ def moment(iso: str | None) -> Markup:
 def words(code: str) -> str:
     """Return a name of the API as words."""
     return code.replace("_", " ")
+
+
+def _digits(value: float, digits: int) -> str:
+    """Return a number with so many digits, zeros at its end too: those of a column are compared at a glance."""
+    return f"{value:,.0f}" if value >= 10**digits else f"{value:#,.{digits}g}".rstrip(".")
 
 
 def file_name(path: str) -> str:

@@ -3,7 +3,6 @@
 from fastapi import APIRouter, Request, Response
 
 from tensorplay.service.jobs import OVER
-from tensorplay.service.pages.found_pages import without_winner
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.jobs import model_of
 from tensorplay.service.state import Shared
@@ -21,5 +20,5 @@ async def show_jobs(request: Request, state: Shared) -> Response:
         request, state, "jobs.html", page="jobs", kinds="jobs",
         jobs=jobs,
         over=OVER,
-        untuned=len(without_winner(state)),
+        untuned=len(await state.runtime.untuned.get()),
     )  # fmt: skip

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Request, Response
 
 from tensorplay.service.jobs import OVER
 from tensorplay.service.listing import Filter
-from tensorplay.service.pages.found_pages import without_winner
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.jobs import model_of
+from tensorplay.service.routes.rejections import rejections_of
 from tensorplay.service.routes.results import models_of
 from tensorplay.service.routes.settings import BUDGETS, SWITCHES
 from tensorplay.service.state import Shared, State
@@ -60,13 +60,12 @@ def histogram(gains: Sequence[float]) -> list[Bin]:
     return [Bin(low or 0.0, high, winners, winners / most) for low, high, winners in counted]
 
 
-def gains_of(state: State) -> Gains:
+async def gains_of(state: State) -> Gains:
     """Return the gains of up to `MOST_EXPLAINED` winners, the ones that were measured here before others."""
-    index = state.runtime.index()
-    rows = list(islice(index.rows(Filter(origin="measured here"), "-time_ms"), MOST_EXPLAINED))
-    rows += islice(
-        (row for row in index.rows(Filter(), "-time_ms") if row.origin != "measured here"), MOST_EXPLAINED - len(rows)
-    )
+    winners = state.runtime.winners
+    rows = list(islice(await winners.rows(Filter(origin="measured here"), "-time_ms"), MOST_EXPLAINED))
+    others = (row for row in await winners.rows(Filter(), "-time_ms") if row.origin != "measured here")
+    rows += islice(others, MOST_EXPLAINED - len(rows))
     calls = [state.runtime.context.calls_of(row.op, row.params) for row in rows]
     models = list(zip(models_of(state, rows), calls, strict=True))
     known = [(model, calls) for model, calls in models if model.gain]
@@ -74,9 +73,8 @@ def gains_of(state: State) -> Gains:
     saved = sum(((model.first_choice_ms or 0.0) - model.time_ms) * calls.get("replayed", 0) for model, calls in known)
     best = sorted((model for model, _ in known), key=lambda model: -(model.gain or 0.0))[:5]
     median = ratios[len(ratios) // 2] if ratios else None
-    return Gains(
-        len(known), len(index), median, histogram(ratios), [each for each in best if (each.gain or 0.0) > 1.005], saved
-    )
+    total, gained = len(await winners.get()), [each for each in best if (each.gain or 0.0) > _NOTHING]
+    return Gains(len(known), total, median, histogram(ratios), gained, saved)
 
 
 @router.get("/")
@@ -86,22 +84,22 @@ async def show_overview(request: Request, state: Shared) -> Response:
     running = next((model_of(job) for job in state.jobs.listed() if job.state not in OVER), None)
     return render(
         request, state, "overview.html", page="", kinds="results rejections untuned jobs",
-        gains=_kept_gains(request, state),
+        gains=await _kept_gains(request, state),
         switches=[settings[name] for name in SWITCHES],
         budgets=[settings[name] for name in BUDGETS],
-        untuned=without_winner(state),
-        rejections=state.runtime.rejections(),
+        untuned=await state.runtime.untuned.get(),
+        rejections=rejections_of(state),
         running=running,
     )  # fmt: skip
 
 
-def _kept_gains(request: Request, state: State) -> Gains:
+async def _kept_gains(request: Request, state: State) -> Gains:
     """Return the gains; those of a moment ago while no winner changed, since a page asks every few seconds."""
     now, revision = time.monotonic(), state.runtime.revision("results")
     kept = getattr(request.app.state, "tensorplay_gains", None)
     if kept is not None and kept[0] == revision and now - kept[1] < _KEPT_S:
         gains: Gains = kept[2]
         return gains
-    gains = gains_of(state)
+    gains = await gains_of(state)
     request.app.state.tensorplay_gains = (revision, now, gains)
     return gains

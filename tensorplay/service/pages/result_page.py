@@ -87,7 +87,8 @@ def interval_of(confirmation: Mapping[str, Any]) -> dict[str, float]:
 @router.get("/results/{identity}")
 async def show_result(request: Request, state: Shared, identity: Identity, every: bool = False) -> Response:
     """Return the page of one winner; with `every`, however many candidates there are."""
-    row = row_or_404(state, identity)
+    tag = etag(state, "results")
+    row = await row_or_404(state, identity)
     told = state.runtime.explain(row)
     bars = bars_of(told["candidates"] or (), row.kernel)
     confirmation = told["confirmation"]
@@ -100,5 +101,5 @@ async def show_result(request: Request, state: Shared, identity: Identity, every
         hidden=0 if every else max(0, len(bars) - MOST_BARS),
         confirmation=confirmation,
         interval=interval_of(confirmation) if confirmation else None,
-        tag=etag(state, "results"),
+        tag=tag,
     )  # fmt: skip

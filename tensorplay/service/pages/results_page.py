@@ -24,7 +24,7 @@ COLUMNS: dict[Column, tuple[str, bool]] = {
     "time_ms": ("time", True),
     "first_choice_ms": ("first choice", True),
     "gain": ("gain", True),
-    "tflops": ("TFLOP/s", True),
+    "tflops": ("speed", True),
     "kernel": ("kernel", False),
     "device": ("device", False),
     "origin": ("origin", False),
@@ -52,17 +52,16 @@ async def show_results(
 ) -> Response:
     """Return one page of the table."""
     after = state.cursors.decode(sort, cursor) if cursor else None
-    index = state.runtime.index()
-    page = index.page(wanted, sort, limit, after)
+    page = await state.runtime.winners.page(wanted, sort, limit, after)
     return render(
         request, state, "results.html", page="results", kinds="results",
         rows=models_of(state, page.rows),
         total=page.total,
-        known=len(index),
+        known=page.known,
         next=state.cursors.encode(sort, page.next) if page.next else None,
         cursor=cursor,
         sort=sort,
-        tag=etag(state, "results"),
+        tag=etag(state, "results", page.revision),
         limit=limit,
         wanted=wanted,
         is_filtered=wanted.test() is not None,

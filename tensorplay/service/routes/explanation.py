@@ -34,7 +34,7 @@ async def explain_signature(state: Shared, op: _Op, params: _Params, if_none_mat
     """
     signature = Signature(op, params)
     identity = result_id(op, params)
-    has_winner = state.runtime.index().get(identity) is not None
+    has_winner = (await state.runtime.winners.get()).get(identity) is not None
     if not has_winner:
         _check_met(state, signature)
     try:

@@ -1,11 +1,13 @@
 """What the runtime met: the process, its devices and their validators, counts and the log."""
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from tensorplay.runtime.slices import paced
 from tensorplay.service.identity import device_of
 from tensorplay.service.installed import installed_packages
 from tensorplay.service.listing import Filter
@@ -26,22 +28,23 @@ async def read_root(state: Shared) -> InstanceModel:
     return InstanceModel(**state.instance._asdict(), read_only=state.runtime.read_only, devices=devices)
 
 
-def devices_of(state: State) -> list[DeviceModel]:
+async def devices_of(state: State) -> list[DeviceModel]:
     """Return the devices that were met, without touching one."""
     runtime = state.runtime
     validators = runtime.validators()
     files: dict[str, list[str]] = {}
     for device, path in runtime.context.results_files():
         files.setdefault(device, []).append(PurePath(path).name)
-    untuned = Counter(device_of(row.params) for row in runtime.untuned())
-    rejections = Counter(device_of(each.params) for each in runtime.rejections() if each.healed is None)
+    rows = await runtime.untuned.get()
+    untuned = await state.worker.compute(lambda: _counted(row.params for row in rows))
+    rejections = _counted(each.params for each in runtime.rejections() if each.healed is None)
     return [
         DeviceModel(
             device=device,
             is_known=device in validators,
             validators=dict(validators.get(device, ())),
             files=names,
-            results=runtime.index().page(Filter(device=device), "op", 1, None).total,
+            results=(await runtime.winners.page(Filter(device=device), "op", 1, None)).total,
             untuned=untuned[device],
             rejections=rejections[device],
         )
@@ -49,10 +52,15 @@ def devices_of(state: State) -> list[DeviceModel]:
     ]
 
 
+def _counted(every: Iterable[str]) -> Counter[str]:
+    """Return how many signatures there are of each device, by their params."""
+    return Counter(map(device_of, paced(every)))
+
+
 @router.get("/devices", operation_id="devices_list", response_model=Listed[DeviceModel])
 async def list_devices(state: Shared) -> Any:
     """Return the devices that were met."""
-    return listed(devices_of(state), state.runtime.revision("results"))
+    return listed(await devices_of(state), state.runtime.revision("results"))
 
 
 @router.get("/runtime", operation_id="runtime_read")

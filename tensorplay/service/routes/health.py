@@ -43,7 +43,8 @@ async def metrics(request: Request, state: Shared) -> Response:
     if state.ranks.is_first and not is_own_user(request.scope):
         registry.register(RankMetrics(await state.ranks.metrics(request.app)))
     else:
-        registry.register(RuntimeCollector(state, await _lag_s()))
+        untuned, index = await state.runtime.untuned.get(), await state.runtime.winners.get()
+        registry.register(RuntimeCollector(state, len(index), len(untuned), await _lag_s()))
     encode, kind = choose_encoder(request.headers.get("accept", ""))
     return Response(encode(registry), headers={"Content-Type": kind, "Vary": "Accept"})
 

@@ -67,7 +67,7 @@ async def _signatures(state: State, request: JobRequest) -> Sequence[tuple[str, 
     if source.file is not None:
         return await state.worker.read(partial(_of_file, state.files, source.file))
     if source.signatures is None:
-        return [row.signature for row in state.runtime.untuned()]
+        return [(row.op, row.params) for row in await state.runtime.untuned.get()]
     found = []
     for given in source.signatures:
         try:

@@ -57,18 +57,19 @@ parts = APIRouter(tags=["ranks"])
 """Routes that pass their query on as it is."""
 
 
-def summary_of(state: State) -> RankSummary:
+async def summary_of(state: State) -> RankSummary:
     """Return how this process stands."""
     instance, runtime = state.instance, state.runtime
+    untuned, index = await runtime.untuned.get(), await runtime.winners.get()
     return RankSummary(
         **{name: getattr(instance, name) for name in RankSummary.model_fields if name in instance._fields},
         read_only=runtime.read_only,
         devices=[device for device, _ in runtime.context.results_files()],
         stats=runtime.context.stats(),
-        results=len(runtime.index()),
-        results_revision=runtime.index().revision,
+        results=len(index),
+        results_revision=index.revision,
         rejections=sum(each.healed is None for each in runtime.rejections()),
-        untuned=len(runtime.untuned()),
+        untuned=len(untuned),
         settings={setting.name: setting.value for setting in runtime.settings()},
     )
 
@@ -112,7 +113,7 @@ async def list_disagreements(request: Request, state: Shared, limit: Annotated[i
 @router.get("/ranks/own", operation_id="ranks_own")
 async def read_own(state: Shared) -> RankSummary:
     """Return how this process stands: what it tells the rank that answers for all."""
-    return summary_of(state)
+    return await summary_of(state)
 
 
 @router.get("/ranks/{rank}", operation_id="ranks_read", response_model=RankModel)

@@ -136,7 +136,7 @@ async def retune(state: Shared, identity: Identity, response: Response) -> Any:
     rejection = _one_or_404(state, identity)
     if rejection.op is None or rejection.params is None or rejection.result_id is None:
         raise Problem(409, "not-a-winner", "this is wrong with a whole file; remove the file, or tune what is untuned")
-    row = state.runtime.index().get(rejection.result_id)
+    row = (await state.runtime.winners.get()).get(rejection.result_id)
     if row is not None and row.pinned:
         raise Problem(409, "pinned", "the winner of this signature is pinned; unpin it first")
     job = state.jobs.start([Signature(rejection.op, rejection.params)], kind="retune")

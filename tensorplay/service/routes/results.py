@@ -1,6 +1,8 @@
 """Winners: lists, one with its candidates and its history, and exports."""
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -88,9 +90,9 @@ def model_of(state: State, row: Row) -> ResultModel:
     return models_of(state, [row])[0]
 
 
-def row_or_404(state: State, identity: str) -> Row:
+async def row_or_404(state: State, identity: str) -> Row:
     """Return the winner of an id; a 404 `Problem` when there is none."""
-    row = state.runtime.index().get(identity)
+    row = (await state.runtime.winners.get()).get(identity)
     if row is None:
         raise Problem(404, "not-found", "there is no such winner; it may have been forgotten")
     return row
@@ -107,20 +109,19 @@ async def list_results(
     if_none_match: IfNoneMatch = None,
 ) -> Any:
     """Return winners, page by page; a page goes on where the last one ended, whatever was added meanwhile."""
-    tag = etag(state, "results")
-    if if_none_match == tag:
+    if if_none_match == (tag := etag(state, "results")):
         return Response(status_code=304, headers={"ETag": tag})
     after = state.cursors.decode(sort, cursor) if cursor else None
-    index = state.runtime.index()
-    page = index.page(wanted, sort, limit, after)
+    page = await state.runtime.winners.page(wanted, sort, limit, after)
     document = {
         "items": _fields_of(state, page.rows),
         "next": state.cursors.encode(sort, page.next) if page.next else None,
         "total": page.total,
-        "revision": index.revision,
+        "revision": page.revision,
     }
     # Written as it is: to check five hundred rows of our own again takes longer than to find them.
-    return JSONResponse(document, headers={"ETag": tag, **_link(request, document["next"])})
+    headers = {"ETag": etag(state, "results", page.revision), **_link(request, document["next"])}
+    return JSONResponse(document, headers=headers)
 
 
 @router.get("/results.csv", operation_id="results_csv", response_class=Response, responses=CSV)
@@ -130,26 +131,29 @@ async def export_csv(
     format: Literal["spreadsheet", "tunableop"] = "spreadsheet",  # noqa: A002 - the API's word
 ) -> Response:
     """Return winners as CSV: safe for spreadsheets, or exactly as a results file has them."""
-    rows = state.runtime.index().rows(wanted)
+    rows = await state.runtime.winners.rows(wanted)
     if format == "tunableop":
         validators = {pair for pairs in state.runtime.validators().values() for pair in pairs}
         parts = as_results_file([Validator(*pair) for pair in sorted(validators)], rows)
-        return streamed(parts, "text/csv", attachment("tunableop_results.csv"))
+        # Before the first line all are sorted.
+        first = await state.worker.compute(partial(next, parts))
+        return streamed(chain((first,), parts), "text/csv", attachment("tunableop_results.csv"))
     return streamed(as_csv(rows), "text/csv", attachment("results.csv"))
 
 
 @router.get("/results.jsonl", operation_id="results_jsonl", response_class=Response, responses=JSON_LINES)
 async def export_json_lines(state: Shared, wanted: Wanted) -> Response:
     """Return winners as JSON, one object a line."""
-    rows = state.runtime.index().rows(wanted)
+    rows = await state.runtime.winners.rows(wanted)
     return streamed(as_json_lines(rows), "application/jsonl", attachment("results.jsonl"))
 
 
 @router.get("/results/{identity}", operation_id="results_read", responses=NOT_CHANGED, response_model=ResultDetail)
 async def read_result(state: Shared, identity: Identity, response: Response, if_none_match: IfNoneMatch = None) -> Any:
     """Return one winner with its candidates, how it was chosen, and what it was before."""
-    row = row_or_404(state, identity)
+    # Before the row, which is waited for: a change meanwhile must not pass for seen.
     tag = etag(state, "results")
+    row = await row_or_404(state, identity)
     if if_none_match == tag:
         return Response(status_code=304, headers={"ETag": tag})
     response.headers["ETag"] = tag

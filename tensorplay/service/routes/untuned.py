@@ -22,7 +22,8 @@ router = APIRouter(tags=["untuned"])
 
 def model_of(state: State, row: UntunedRow) -> UntunedModel:
     """Return an untuned signature as clients see it."""
-    first, last = (seen(row.op, row.params) for seen in (state.runtime.first_seen, state.runtime.last_seen))
+    untuned = state.runtime.untuned
+    first, last = (seen(row.op, row.params) for seen in (untuned.first_seen, untuned.last_seen))
     return UntunedModel(id=row.id, op=row.op, params=row.params, calls=row.calls, first_seen=first, last_seen=last)
 
 
@@ -35,7 +36,7 @@ async def list_untuned(
 ) -> Any:
     """Return the signatures that ran without a winner, the most called first, page by page."""
     after = state.cursors.decode(_SORT, cursor) if cursor else None
-    rows = state.runtime.untuned()
+    rows = await state.runtime.untuned.get()
     page, following = page_of(rows, limit, after)
     response.headers["ETag"] = etag(state, "untuned")
     return {
@@ -52,7 +53,7 @@ async def export_untuned(
     format: Literal["spreadsheet", "tunableop"] = "spreadsheet",  # noqa: A002 - the API's word
 ) -> Response:
     """Return them as CSV: safe for spreadsheets, or exactly as an untuned file has them."""
-    rows = state.runtime.untuned()
+    rows = await state.runtime.untuned.get()
     if format == "tunableop":
         text = ("".join(format_untuned_line(row.signature) for row in part) for part in in_slices(rows))
         return streamed(text, "text/csv", attachment("tunableop_untuned.csv"))
@@ -62,7 +63,8 @@ async def export_untuned(
 @router.delete("/untuned/{identity}", operation_id="untuned_forget", status_code=204, dependencies=WRITES)
 async def forget_untuned(state: Shared, identity: Identity) -> None:
     """Take a signature off the list, until it runs without a winner anew."""
-    row = next((row for row in state.runtime.untuned() if row.id == identity), None)
+    rows = await state.runtime.untuned.get()
+    row = await state.worker.compute(lambda: next((row for row in rows if row.id == identity), None))
     if row is None or not state.runtime.context.forget_untuned(row.op, row.params):
         raise Problem(404, "not-found", "there is no such untuned signature")
 
