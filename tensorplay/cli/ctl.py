@@ -8,7 +8,16 @@ import click
 
 from tensorplay.cli.ctl_changes import VERBS
 from tensorplay.cli.ctl_explain import explain
-from tensorplay.cli.ctl_service import JOBS, echo_json, job_row, print_rows, service_of, started_job
+from tensorplay.cli.ctl_service import (
+    IDENTITY,
+    JOBS,
+    echo_json,
+    job_row,
+    print_rows,
+    service_of,
+    started_job,
+    tell_failures,
+)
 from tensorplay.cli.render import MISSING, duration, multiple, printable
 from tensorplay.cli.table import Column, print_table
 from tensorplay.cli.web_extra import imported_web
@@ -19,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ctl"]
 
 _SIGNATURE = (Column("op"), Column("params"))
+_UNTUNED = (Column("id"), *_SIGNATURE, Column("calls", is_number=True))
 _RESULTS = (Column("id"), *_SIGNATURE, Column("kernel"), Column("time", is_number=True), Column("gain", is_number=True))
 _SETTINGS = (Column("setting"), Column("value"), Column("origin"))
 
@@ -94,7 +104,8 @@ def tuning(ctx: click.Context, *, state: str) -> None:
     _switch(ctx, tuning=state == "on")
 
 
-@ctl.command(name="set")
+# A value may begin with a minus.
+@ctl.command(name="set", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("value")
 @click.pass_context
@@ -136,7 +147,7 @@ def results(ctx: click.Context, *, sort: str, limit: int, text: str | None, pinn
 
 
 @ctl.command()
-@click.option("--drop", metavar="ID", help="Take this one off the list.")
+@click.option("--drop", metavar="ID", type=IDENTITY, help="Take this one off the list.")
 @click.option("--clear", is_flag=True, help="Empty the list.")
 @click.pass_context
 def untuned(ctx: click.Context, *, drop: str | None, clear: bool) -> None:
@@ -150,8 +161,8 @@ def untuned(ctx: click.Context, *, drop: str | None, clear: bool) -> None:
     if as_json:
         echo_json([each.model_dump() for each in found])
         return
-    rows = [[each.op, each.params, str(each.calls)] for each in found]
-    print_rows((*_SIGNATURE, Column("calls", is_number=True)), rows, "untuned signature")
+    rows = [[each.id, each.op, each.params, str(each.calls)] for each in found]
+    print_rows(_UNTUNED, rows, "untuned signature")
 
 
 @ctl.command()
@@ -197,6 +208,8 @@ def jobs(ctx: click.Context, *, cancel: str | None, forget: str | None) -> None:
         echo_json([each.model_dump() for each in found])
         return
     print_rows(JOBS, [job_row(each) for each in found], "job")
+    for each in found:
+        tell_failures(each, f"{each.id} ")
 
 
 def _switch(ctx: click.Context, **switches: bool) -> None:

@@ -5,7 +5,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from tensorplay.cli.ctl_service import echo_json, print_rows, service_of, started_job
+from tensorplay.cli.ctl_service import IDENTITY, echo_json, print_rows, service_of, started_job
 from tensorplay.cli.render import MISSING, count, duration, printable
 from tensorplay.cli.table import Column
 
@@ -20,7 +20,7 @@ _COUNTS = (Column("what"), Column("count", is_number=True))
 
 
 @click.command()
-@click.argument("result_id", metavar="ID")
+@click.argument("result_id", metavar="ID", type=IDENTITY)
 @click.pass_context
 def pin(ctx: click.Context, *, result_id: str) -> None:
     """Keep a winner as it is: neither measuring nor a file replaces it."""
@@ -33,7 +33,7 @@ def pin(ctx: click.Context, *, result_id: str) -> None:
 
 
 @click.command()
-@click.argument("result_id", metavar="ID")
+@click.argument("result_id", metavar="ID", type=IDENTITY)
 @click.pass_context
 def unpin(ctx: click.Context, *, result_id: str) -> None:
     """Let a winner be changed again."""
@@ -42,7 +42,7 @@ def unpin(ctx: click.Context, *, result_id: str) -> None:
 
 
 @click.command()
-@click.argument("result_id", metavar="ID")
+@click.argument("result_id", metavar="ID", type=IDENTITY)
 @click.pass_context
 def restore(ctx: click.Context, *, result_id: str) -> None:
     """Go back from an override to the winner before it, or forget it where none is known."""
@@ -51,7 +51,7 @@ def restore(ctx: click.Context, *, result_id: str) -> None:
 
 
 @click.command()
-@click.argument("result_id", metavar="[ID]", required=False)
+@click.argument("result_id", metavar="[ID]", type=IDENTITY, required=False)
 @click.option("--all", "every", is_flag=True, help="Forget every winner; refused while any is pinned.")
 @click.pass_context
 def forget(ctx: click.Context, *, result_id: str | None, every: bool) -> None:
@@ -66,7 +66,7 @@ def forget(ctx: click.Context, *, result_id: str | None, every: bool) -> None:
 
 
 @click.command()
-@click.argument("result_id", metavar="ID")
+@click.argument("result_id", metavar="ID", type=IDENTITY)
 @click.pass_context
 def history(ctx: click.Context, *, result_id: str) -> None:
     """Show the winners that a signature is known to have had, oldest first."""
@@ -80,7 +80,7 @@ def history(ctx: click.Context, *, result_id: str) -> None:
 
 
 @click.command()
-@click.option("--retune", metavar="ID", help="Measure this one anew, and wait for it.")
+@click.option("--retune", metavar="ID", type=IDENTITY, help="Measure this one anew, and wait for it.")
 @click.option("--clear", is_flag=True, help="Empty the list.")
 @click.pass_context
 def rejections(ctx: click.Context, *, retune: str | None, clear: bool) -> None:
@@ -147,8 +147,8 @@ def runtime(ctx: click.Context) -> None:
     packages = [f"{name} {version}" for name, version in found.packages.items()]
     click.echo(printable(", ".join([f"TensorPlay {found.version}", f"Python {found.python}", *packages])))
     click.echo(f"{count(found.plans, 'plan')} ready, {found.spent_tuning_seconds:g} s spent on measuring")
-    for name in found.variables:
-        click.echo(printable(name))
+    if found.variables:
+        click.echo(printable(f"set in its environment: {', '.join(found.variables)}"))
 
 
 @click.command()

@@ -53,7 +53,8 @@ def _present(found: "ExplanationModel") -> Iterator[str]:
     }
     yield from (f"{what}: {why}" for what, why in told.items() if why is not None)
     for each in found.rejections:
-        yield f"rejected: {each.kernel}: {each.reason}; measured since: {each.healed or MISSING}"
+        since = f"measured since: {each.healed}" if each.healed else "the first choice runs"
+        yield f"rejected: {each.kernel}: {each.reason}; {since}"
     if found.calls:
         yield "calls: " + ", ".join(f"{what} {calls}" for what, calls in found.calls.items())
 

@@ -1,6 +1,7 @@
 """What every verb of `tensorplay ctl` does alike: ask the service, wait for a job, show what came back."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -9,17 +10,23 @@ import click
 
 from tensorplay.cli.exit_code import FAILED
 from tensorplay.cli.progress import Progress
-from tensorplay.cli.render import count, printable
+from tensorplay.cli.render import MISSING, count, printable
 from tensorplay.cli.table import Column, print_table
 from tensorplay.cli.web_extra import imported_web
 
 if TYPE_CHECKING:
     from tensorplay.service import Client
+    from tensorplay.service.client import ServiceError
     from tensorplay.service.schemas import JobModel
 
-__all__ = ["JOBS", "echo_json", "job_row", "print_rows", "service_of", "started_job"]
+__all__ = [
+    "IDENTITY", "JOBS", "echo_json", "job_row", "print_rows", "service_of", "started_job", "tell_failures",
+]  # fmt: skip
 
-JOBS = (Column("id"), Column("state"), Column("done", is_number=True), Column("failed", is_number=True))
+JOBS = (
+    Column("id"), Column("state"), Column("done", is_number=True), Column("failed", is_number=True),
+    Column("elapsed", is_number=True), Column("left", is_number=True),
+)  # fmt: skip
 """The columns of jobs."""
 
 _WORDS = (
@@ -32,6 +39,7 @@ _WORDS = (
     ),
     ("send If-Match with its etag to write over it", "give --over to write over it"),
     ("send If-None-Match: * to make it", "leave out --over to make it"),
+    ("; `mismatches` says what differs", ""),
     ("unpin it first", "`tensorplay ctl unpin ID` lets it be changed"),
     (
         "unpin them first",
@@ -39,6 +47,22 @@ _WORDS = (
     ),
     (", as `Authorization: Bearer`", ", by --token or in TENSORPLAY_TOKEN"),
 )
+
+
+class _Identity(click.ParamType[str]):
+    """What lists call a winner, a rejection or an untuned signature."""
+
+    name = "id"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the id as it is; what can be none ends the command before anything is asked."""
+        if not re.fullmatch("[0-9a-f]{16}", value):
+            self.fail(f"{value!a} is no id; allowed: 16 of 0 to 9 and a to f, as lists have them", param, ctx)
+        return value
+
+
+IDENTITY = _Identity()
+"""The type of an ID, but for those of jobs."""
 
 
 @contextmanager
@@ -50,7 +74,15 @@ def service_of(ctx: click.Context) -> "Iterator[tuple[Client, bool]]":
     except client.ServiceError as error:
         if ctx.obj[1] and error.document:
             echo_json(error.document)
-        raise click.ClickException(printable(_in_words_of_ctl(str(error)))) from None
+        raise click.ClickException("\n".join(map(printable, _told(error)))) from None
+
+
+def _told(error: "ServiceError") -> Iterator[str]:
+    """Yield a refusal, and a line for everything by which a file differs from this build."""
+    yield _in_words_of_ctl(str(error))
+    for each in error.document.get("mismatches", ()):
+        expected, found = each.get("expected") or MISSING, ", ".join(each.get("found") or [MISSING])
+        yield f"{each.get('name')}: the process has {expected}; the file has {found}"
 
 
 def _in_words_of_ctl(text: str) -> str:
@@ -70,11 +102,16 @@ def started_job(
         echo_json(job.model_dump())
     else:
         print_rows(JOBS, [job_row(job)], "job")
-        for failure in job.failures:
-            click.echo(printable(f"not measured: {failure.op},{failure.params}: {failure.reason}"))
-        if job.reason:
-            click.echo(printable(f"ended early: {job.reason}"))
+        tell_failures(job)
     ctx.exit(FAILED if job.failures or job.state in {"failed", "cancelled"} else 0)
+
+
+def tell_failures(job: "JobModel", before: str = "") -> None:
+    """Write what a job could not measure, and why it ended early, with a text before each line."""
+    for failure in job.failures:
+        click.echo(printable(f"{before}not measured: {failure.op},{failure.params}: {failure.reason}"))
+    if job.reason:
+        click.echo(printable(f"{before}ended early: {job.reason}"))
 
 
 def print_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]], noun: str | None) -> None:
@@ -116,4 +153,9 @@ def _awaited(client: "Client", job: "JobModel", timeout: float) -> "JobModel":
 
 def job_row(job: "JobModel") -> list[str]:
     """Return the row of a job."""
-    return [job.id, job.state, f"{job.done}/{job.total}", str(len(job.failures))]
+    left = MISSING if job.eta_s is None else _seconds(job.eta_s)
+    return [job.id, job.state, f"{job.done}/{job.total}", str(len(job.failures)), _seconds(job.elapsed_s), left]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f} s"

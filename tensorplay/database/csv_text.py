@@ -42,6 +42,7 @@ __all__ = [
     "format_results",
     "format_untuned_line",
     "formatted_results",
+    "is_same_as_text",
     "parse_results",
     "parse_untuned",
 ]
@@ -212,6 +213,11 @@ def _format_time(milliseconds: float) -> str:
     # Adding zero makes -0.0 positive. Six digits are more than any clock gives, and keep the shortest text short.
     text = repr(float(f"{float(milliseconds) + 0.0:.6g}"))
     return format(Decimal(text), "f") if "e" in text else text
+
+
+def is_same_as_text(one: Raw, other: Raw) -> bool:
+    """Return whether both have the same line: a time that was measured has digits that a file does not keep."""
+    return one[:3] == other[:3] and _format_time(one[3]) == _format_time(other[3])
 
 
 def format_entry(entry: Entry) -> str:

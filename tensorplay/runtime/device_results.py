@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from tensorplay.database.csv_text import is_same_as_text
 from tensorplay.database.entries import Entries, Raw
 from tensorplay.database.filename import sibling_name
 from tensorplay.database.line_file import is_held_here
@@ -204,7 +205,7 @@ class DeviceResults:
             if before is None:
                 fresh += 1
                 taken.append(raw)
-            elif before != entry:
+            elif before != entry and not is_same_as_text(before, entry):
                 is_pinned = signature in self._pinned
                 pinned += is_pinned
                 kept += not (is_pinned or overwrite)

@@ -12,6 +12,7 @@ from tensorplay.cli.main import main
 from tensorplay.gemm import parse_signature
 from tensorplay.runtime.context import TuningContext
 from tensorplay.service import Service, start
+from tensorplay.service.identity import result_id
 from tensorplay.testing import ScriptedBackend, scripted_kernel
 
 Ctl = Callable[..., Result]
@@ -70,6 +71,7 @@ def test_a_setting_is_written_as_in_the_environment(run_ctl: Ctl, context: Tunin
     for name, value, code, says in (
         ("min_gian", "1", 2, "did you mean min_gain?"),
         ("min_gain", "much", 2, "min_gain was given 'much'"),
+        ("min_gain", "-1", 2, "min_gain was given '-1'"),
         ("filename", "x.csv", 1, "filename cannot be changed by a client"),
     ):
         result = run_ctl("set", name, value)
@@ -102,7 +104,8 @@ def test_untuned_signatures_are_tuned(run_ctl: Ctl, multiply: Callable[[int], ob
     assert (nothing.exit_code, "no signatures to tune" in nothing.output) == (1, True)
     context.tuning_disable()
     multiply(1)
-    assert run_ctl("untuned").stdout.splitlines()[1].split() == [OP, PARAMS.format(1), "1"]
+    one = result_id(OP, PARAMS.format(1))
+    assert run_ctl("untuned").stdout.splitlines()[1].split() == [one, OP, PARAMS.format(1), "1"]
     result = run_ctl("tune")
     assert result.exit_code == 0, result.output
     assert "succeeded" in result.stdout
@@ -119,6 +122,7 @@ def test_what_could_not_be_measured_is_said(run_ctl: Ctl) -> None:
     result = run_ctl("tune", elsewhere)
     assert result.exit_code == 1
     assert f"not measured: {elsewhere}: " in result.stdout
+    assert f"not measured: {elsewhere}: " in run_ctl("jobs").stdout
     assert run_ctl("tune", "what").exit_code == 2
     assert run_ctl("tune", "what,ever").exit_code == 1
 

@@ -136,6 +136,25 @@ def test_files_are_saved_loaded_and_tuned_from(
     assert "succeeded" in run_ctl("tune", "--file", "wanted.csv").stdout
     assert len(context.get_results()) == 2
     assert run_ctl("load", "none.csv").exit_code == 1
+    theirs = (tmp_path / "mine.csv").read_text().replace("SCRIPTED_VERSION,1", "SCRIPTED_VERSION,2")
+    (tmp_path / "theirs.csv").write_text(theirs)
+    refused = run_ctl("load", "theirs.csv").stderr
+    assert "SCRIPTED_VERSION: the process has 1; the file has 2" in refused
+    assert "mismatches" not in refused
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("pin", "12345"), ("unpin", "x"), ("forget", "A" * 16), ("restore", "1" * 17), ("history", "\x1b[2J"),
+        ("untuned", "--drop", "5"), ("rejections", "--retune", "5"),
+    ],
+)  # fmt: skip
+def test_what_can_be_no_id_is_refused_without_asking(arguments: tuple[str, ...]) -> None:
+    refused = CliRunner().invoke(main, ["ctl", "--url", "http://127.0.0.1:1/", *arguments])
+    assert refused.exit_code == 2
+    assert "is no id; allowed: 16 of 0 to 9 and a to f" in " ".join(refused.stderr.split())
+    assert "\x1b" not in refused.stderr
 
 
 def test_lists_are_exported(run_ctl: Ctl, multiply: Callable[[int], str], tmp_path: Path) -> None:

@@ -10,6 +10,11 @@
 
   const color = (place) => getComputedStyle(document.documentElement).getPropertyValue(`--series-${place + 1}`).trim();
   const read = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // As the other times of the page: by the 24 hour clock, and of the zone that was chosen.
+  const clock = (seconds) => {
+    const moment = new Date(seconds * 1000);
+    return document.getElementById("time-mode").value === "utc" ? moment.toISOString().slice(11, 19) : moment.toLocaleTimeString(undefined, { hour12: false });
+  };
   const draw = () => {
     const place = document.getElementById("calls-chart");
     if (!place || !window.uPlot || data[0].length < 2) return;
@@ -21,7 +26,7 @@
       legend: { show: false },
       cursor: { show: false },
       scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
-      axes: [{ ...axis, space: 60 }, { ...axis, size: 44 }],
+      axes: [{ ...axis, size: 32, space: 80, incrs: [1, 2, 5, 10, 15, 30, 60, 300, 3600, 86400], values: (_, seconds) => seconds.map(clock) }, { ...axis, size: 44 }],
       series: [{}, ...names.map((_, each) => ({ label: labels[each], stroke: color(each), width: 2, points: { show: false } }))],
     }, data, place);
   };
