@@ -7,7 +7,7 @@ from tensorplay.backends.host.layout import Layout
 from tensorplay.gemm import DType
 from tensorplay.measure.check_operands import Sizes
 
-__all__ = ["SOURCES", "UNIFORM", "fill"]
+__all__ = ["SOURCES", "UNIFORM", "fill", "real_name"]
 
 # The numbers are those of SplitMix64, from the place of the element, so no order of threads shows.
 _SOURCE = r"""
@@ -103,6 +103,11 @@ UNIFORM = Sizes(0.0, 1.0)
 _REAL_PARTS = {"tf32": "float32", "complex64": "float32", "complex128": "float64"}
 
 
+def real_name(dtype: DType) -> str:
+    """Return which of `SOURCES` fills operands of a data type: that of its parts, for complex numbers."""
+    return _REAL_PARTS.get(dtype.name, dtype.name)
+
+
 def fill(
     ordinal: int, stream: int, address: int, dtype: DType, layout: Layout, seed: int, sizes: Sizes = UNIFORM
 ) -> None:
@@ -111,7 +116,7 @@ def fill(
     The signs are those of the seed and the place, whatever the sizes are.
     """
     parts = 2 if dtype.is_complex else 1
-    name = _REAL_PARTS.get(dtype.name, dtype.name)
+    name = real_name(dtype)
     columns = layout.columns * parts
     blocks = min(_MOST_BLOCKS, -(-layout.batch * layout.rows * columns // _THREADS))
     kernel(ordinal, SOURCES[name], f"fill_{name}", _PARAMETERS).launch(

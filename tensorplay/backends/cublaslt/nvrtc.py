@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from tensorplay.backends.cublaslt.compiler import kernel_files, machine_code
+from tensorplay.backends.cublaslt.compiling import code_of
 from tensorplay.backends.cublaslt.device import current, device, relaxed_capture
 from tensorplay.backends.cublaslt.library import driver
 from tensorplay.backends.cublaslt.status import check
@@ -58,7 +58,7 @@ def kernel(ordinal: int, source: str, name: str, parameters: tuple[Any, ...]) ->
 @cache
 def _module(ordinal: int, source: str) -> Any:
     try:
-        code = machine_code(source, device(ordinal).capability, kernel_files())
+        code = code_of(source, device(ordinal).capability)
     except KernelUnavailableError as error:
         raise LaunchError(str(error)) from error
     with current(ordinal), relaxed_capture():

@@ -16,6 +16,7 @@ from tensorplay.backends.cublaslt.scratch import GUARD_BYTES, UNWRITTEN, Scratch
 from tensorplay.backends.cublaslt.spin import warm_clocks
 from tensorplay.backends.cublaslt.stream import private_stream, synchronize
 from tensorplay.backends.cublaslt.timer import CudaTimer
+from tensorplay.backends.cublaslt.trial_kernels import begin_compiling_for
 from tensorplay.backends.cublaslt.workspace import workspaces
 from tensorplay.errors import LaunchError, MeasurementError
 from tensorplay.gemm import GemmProblem
@@ -155,6 +156,7 @@ def cuda_trial(problem: GemmProblem, *, rotating_bytes: int) -> Iterator[CudaTri
         When the same thread has a trial open on the device already: both would use its stream.
     """
     ordinal = int(problem.device)
+    begin_compiling_for(problem.dtype, device(ordinal).capability)
     one, allowed = set_bytes(problem), device(ordinal).free_bytes // _MEMORY_SHARE
     if one > allowed:
         raise MemoryError(

@@ -4,9 +4,9 @@ from functools import cache
 from typing import Any
 
 from tensorplay.backends.cublaslt.capture import is_any_capture_seen
+from tensorplay.backends.cublaslt.compiling import code_of
 from tensorplay.backends.cublaslt.device import current, device, relaxed_capture
 from tensorplay.backends.cublaslt.library import driver
-from tensorplay.backends.cublaslt.skinny.compiling import code_of
 from tensorplay.backends.cublaslt.skinny.source_text import ENTRY_NAME
 from tensorplay.backends.cublaslt.status import check
 from tensorplay.errors import KernelUnavailableError, LaunchError

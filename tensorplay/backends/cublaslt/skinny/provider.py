@@ -5,9 +5,9 @@ from itertools import islice
 from typing import ClassVar
 
 from tensorplay.backends.base import CandidateQuery, Plan
+from tensorplay.backends.cublaslt.compiling import at_once, begin_compiling
 from tensorplay.backends.cublaslt.device import device
 from tensorplay.backends.cublaslt.skinny.choice import neighbouring, varied
-from tensorplay.backends.cublaslt.skinny.compiling import at_once, begin_compiling
 from tensorplay.backends.cublaslt.skinny.configuration import SOURCE, Configuration
 from tensorplay.backends.cublaslt.skinny.estimate import estimate
 from tensorplay.backends.cublaslt.skinny.modules import is_loaded

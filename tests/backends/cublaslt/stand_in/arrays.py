@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorplay.backends.cublaslt import memory, nvrtc
+from tensorplay.backends.cublaslt import compiling, memory
 from tensorplay.cuda import DeviceArray, asarray, grouped_mm
 from tensorplay.ops.device.array import new_array
 
@@ -103,7 +103,7 @@ def main(folder: Path, way: str) -> None:
     driver, _, cublas = (
         ctypes.CDLL(str(folder / name)) for name in ("libcuda.so.1", "libcublasLt.so.13", "libcublas.so.13")
     )
-    setattr(nvrtc, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
+    setattr(compiling, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
     if way == "without cuda.core":
         sys.modules["cuda.core"] = None  # type: ignore[assignment]  # as Python marks what cannot be imported
     check_round_trip()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorplay.backends.cublaslt import nvrtc
+from tensorplay.backends.cublaslt import compiling
 
 TESTS = Path(__file__).parents[3] / "gpu" / "test_checking.py"
 # The stand-in multiplies slowly.
@@ -18,7 +18,7 @@ def main(folder: Path) -> int:
     for name in ("libcuda.so.1", "libcublasLt.so.13", "libcublas.so.13"):
         ctypes.CDLL(str(folder / name))
     # The stand-in driver runs no machine code.
-    setattr(nvrtc, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
+    setattr(compiling, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
     settings = folder / "pytest.ini"
     settings.write_text("[pytest]\nmarkers = timeout: of the tests on a device\n")
     options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", f"--rootdir={folder}", "-k", SHORT]

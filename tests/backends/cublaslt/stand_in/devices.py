@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tensorplay.backends.base import Plan
-from tensorplay.backends.cublaslt import library, nvrtc
+from tensorplay.backends.cublaslt import compiling, library, nvrtc
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.backends.cublaslt.classic_handle import classic_handles
 from tensorplay.backends.cublaslt.device import current, device
@@ -155,7 +155,7 @@ def main(folder: Path) -> None:
         loaded[name].fake_call.argtypes = [ctypes.c_uint64, ctypes.c_int]
         loaded[name].fake_call.restype = ctypes.c_uint64
         logs[name] = loaded[name].fake_call
-    setattr(nvrtc, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
+    setattr(compiling, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
     backend = CublasLtBackend()
     check_places(backend, logs)
     check_nothing_is_shared()

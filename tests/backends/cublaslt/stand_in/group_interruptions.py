@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorplay.backends.cublaslt import classic_handle, grouped_call, library, nvrtc, pointer_arrays
+from tensorplay.backends.cublaslt import classic_handle, compiling, grouped_call, library, pointer_arrays
 from tensorplay.backends.cublaslt.grouped_call import GroupedCall
 from tensorplay.backends.cublaslt.member import Member
 
@@ -80,7 +80,7 @@ def main(folder: Path) -> None:
     """Load the stand-ins, and interrupt a group at each of its lines."""
     for name in ("libcuda.so.1", "libcublasLt.so.13", "libcublas.so.13"):
         ctypes.CDLL(str(folder / name))
-    setattr(nvrtc, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
+    setattr(compiling, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
     stream = int(library.driver().cuStreamCreate(1)[1])
     # Room for little more than one list, so that lists give way to each other all the time.
     for capacity in (pointer_arrays.MOST_ADDRESSES, 5 * len(MEMBERS)):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tensorplay.backends.cublaslt import grouped_call, library, memory, nvrtc
+from tensorplay.backends.cublaslt import compiling, grouped_call, library, memory
 from tensorplay.backends.cublaslt.grouped_call import MOST_PRODUCTS, GroupedCall
 from tensorplay.backends.cublaslt.member import Member
 from tensorplay.backends.cublaslt.pointer_arrays import MOST_ADDRESSES
@@ -163,7 +163,7 @@ def main(folder: Path) -> None:
     driver, _, cublas = (
         ctypes.CDLL(str(folder / name)) for name in ("libcuda.so.1", "libcublasLt.so.13", "libcublas.so.13")
     )
-    setattr(nvrtc, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
+    setattr(compiling, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
     assert library.available() is None
     first, second = (int(library.driver().cuStreamCreate(1)[1]) for _ in range(2))
     check_values(first, cublas)

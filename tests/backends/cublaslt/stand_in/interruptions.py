@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorplay.backends.cublaslt import classic_handle, handle, library, memory, nvrtc, workspace
+from tensorplay.backends.cublaslt import classic_handle, compiling, handle, library, memory, workspace
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.gemm import GemmProblem, dtype_of_name
 
@@ -101,7 +101,7 @@ def interrupted(
 def main(folder: Path) -> None:
     """Load the stand-ins, and interrupt each kind of product at each of its lines."""
     logs = [ctypes.CDLL(str(folder / name)) for name in ("libcuda.so.1", "libcublasLt.so.13", "libcublas.so.13")]
-    setattr(nvrtc, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
+    setattr(compiling, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
     dtype = dtype_of_name("float32")
     assert dtype is not None
     problem = replace(GemmProblem(dtype=dtype, device="0", m=5, n=7, k=9), accumulate=True)

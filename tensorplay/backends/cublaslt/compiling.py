@@ -1,4 +1,4 @@
-"""Skinny kernels as machine code: from the user's files or compiled, several at once and before they are asked for.
+"""Kernels of our own as machine code: from the user's files or compiled, several at once and before they are asked for.
 
 The compiler runs outside the interpreter's lock, so that several kernels take no longer than one where there are
 processors for them. Whoever asks for one that is being compiled waits for it, and none is compiled twice.

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tensorplay.backends.cublaslt import compiler as compiler_module
+from tensorplay.backends.cublaslt import compiling
+from tensorplay.backends.cublaslt.compiling import begin_compiling, code_of
 from tensorplay.backends.cublaslt.cubin_cache import CubinCache
-from tensorplay.backends.cublaslt.skinny import compiling
-from tensorplay.backends.cublaslt.skinny.compiling import begin_compiling, code_of
 from tensorplay.errors import LaunchError
 
 CAPABILITY = (9, 0)
