@@ -10,12 +10,14 @@ Each part runs in a process of its own, and keeps its rows in a file after each 
 - `quality`: what a search of 3 s finds of what one of 60 s finds, on every fifth shape;
 - `wrong`: 2,000 recorded winners of random problems against float64.
 
-All of it takes most of an hour, so it can be cut: `--parts` and `--shapes A:B` (items of the parts' own lists; the
-list of `wrong` has chunks of 100 problems), then `--merge FOLDER...` puts together what the runs left, anywhere below
-those folders. `--plan` tells beforehand what it takes.
+All of it takes most of an hour, so it can be shared and cut: `--gpus N` gives each of N devices every N-th item, at the
+same time; `--parts` and `--shapes A:B` (items of the parts' own lists; the list of `wrong` has chunks of 100 problems)
+measure less, and `--merge FOLDER...` puts together what the runs left, anywhere below those folders. `--plan` tells
+beforehand what it takes.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,7 @@ from selection.figures import PARTS
 from selection.running import expected_items, run_part, wanted_items
 from selection.setting import Setting
 from selection.shapes import DECODE_SHAPES, SHAPES, parse_slice
+from selection.sharing import devices_of, parse_share, run_shares
 from selection.summary import result_of, short_text
 
 FOLDER = "selection_parts"
@@ -69,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run_part(options.part, setting, folder, resume=options.resume, seconds=options.limit)
         return 0
     sys.stderr.write(plan_text({part: len(wanted_items(part, setting)) for part in parts}, setting) + "\n")
-    return _run(parts, words, setting, options)
+    return _run(parts, words, setting, options) if options.gpus == 1 else _run_on_several(words, setting, options)
 
 
 def _run(parts: Sequence[str], words: Sequence[str], setting: Setting, options: argparse.Namespace) -> int:
@@ -97,6 +100,14 @@ def _run(parts: Sequence[str], words: Sequence[str], setting: Setting, options: 
         return _finish(read_documents([results / FOLDER]), setting, options)
 
 
+def _run_on_several(words: Sequence[str], setting: Setting, options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory() as temporary:
+        results = (options.results or Path(temporary)).resolve()
+        work = setting.work if options.work else Path(temporary)
+        run_shares([sys.executable, str(Path(__file__).resolve()), *words], options.gpus, results, work)
+        return _finish(read_documents([results]), setting, options)
+
+
 def _finish(documents: list[dict[str, object]], setting: Setting, options: argparse.Namespace) -> int:
     if not documents:
         sys.stderr.write("nothing was measured: no part left a file\n")
@@ -122,11 +133,15 @@ def _setting(options: argparse.Namespace) -> Setting:
     """Return what the options ask for; ValueError for a slice that is none."""
     if options.shapes is not None:
         parse_slice(options.shapes)
+    if options.gpus < 1:
+        raise ValueError("--gpus: at least 1")
+    devices_of(options.gpus, os.environ)
     quick = {"search_seconds": 0.3, "long_seconds": 1.0, "rounds": 5, "repeats": 2, "problems": 20}
     chosen = {name: getattr(options, name) for name in quick if getattr(options, name) is not None}
     return Setting(
         work=(options.work or Path(tempfile.gettempdir())).resolve(),
         wanted=options.shapes,
+        share=None if options.share is None else parse_share(options.share),
         shapes_file=options.shapes_file,
         decode_file=options.decode_file,
         without=frozenset(options.without.split(",")) - {""},
@@ -140,6 +155,8 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--parts", metavar="NAMES", help="which parts run, with commas; all by default, in a quick run the first two")
     add("--shapes", metavar="A:B", help="which items of the parts' lists, as a slice, such as 0:29 or ::5")
+    add("--gpus", type=int, default=1, metavar="N", help="on how many devices at once; default 1")
+    add("--share", metavar="I/N", help="only every N-th item from the I-th on; what each device of --gpus gets")
     add("--limit", type=float, default=float("inf"), metavar="SECONDS", help="after which nothing is begun any more")
     add("--resume", action="store_true", help="keep the rows that the folder has, and measure the others")
     add("--without", default="", metavar="NAMES", help="contestants of `shapes` that take no part, with commas")

@@ -36,7 +36,8 @@ def wanted_items(part: str, setting: Setting) -> list[str]:
     module = _module(part)
     default = parse_slice(QUICK_ITEMS[part]) if setting.quick else getattr(module, "DEFAULT", None)
     wanted = None if setting.wanted is None else parse_slice(setting.wanted)
-    return sliced(module.items(setting), wanted, default)
+    items = sliced(module.items(setting), wanted, default)
+    return items if setting.share is None else setting.share.of(items)
 
 
 def expected_items(setting: Setting) -> dict[str, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.cuda_shapes import CudaOperands
 
 from selection.shapes import DECODE_SHAPES, SHAPES, SelectionShape, read_decode, read_shapes, sets_of
+from selection.sharing import Share
 from tensorplay.backends.cublaslt.device import device
 
 __all__ = ["Setting", "allowing_tf32", "operand_sets", "shapes_by_name"]
@@ -23,6 +24,8 @@ class Setting:
         Where results files of tuning are; parts of one run share it.
     wanted : str or None
         Which items of a part's list are measured, as `parse_slice` reads it; None for the part's own default.
+    share : Share or None
+        Which of these, where several devices share them.
     shapes_file, decode_file : path
         The lists of shapes.
     search_seconds, long_seconds : float
@@ -41,6 +44,7 @@ class Setting:
 
     work: Path
     wanted: str | None = None
+    share: Share | None = None
     shapes_file: Path = SHAPES
     decode_file: Path = DECODE_SHAPES
     search_seconds: float = 3.0
