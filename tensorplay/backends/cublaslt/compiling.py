@@ -26,8 +26,9 @@ _beginning = ForkSafeLock()
 def begin_compiling(sources: Sequence[str], capability: tuple[int, int]) -> None:
     """Let the sources be compiled on threads of their own, which end when they are done; waits for nothing."""
     with _beginning:
-        while len(_waiting) + len(sources) > _MOST_WAITING and _waiting:
-            del _waiting[next(iter(_waiting))]
+        # Whoever waits for one may take it out meanwhile.
+        for key in list(_waiting)[: max(0, len(_waiting) + len(sources) - _MOST_WAITING)]:
+            _waiting.pop(key, None)
         new = [source for source in sources if (source, capability) not in _waiting]
         if not new:
             return
@@ -44,8 +45,16 @@ def begin_compiling(sources: Sequence[str], capability: tuple[int, int]) -> None
 
 def code_of(source: str, capability: tuple[int, int]) -> bytes:
     """Return a source's machine code, waiting for it where it is being compiled; raises what `machine_code` does."""
-    waiting = _waiting.pop((source, capability), None)
-    return machine_code(source, capability, kernel_files()) if waiting is None else waiting.result()
+    key = source, capability
+    waiting = _waiting.get(key)
+    if waiting is None:
+        return machine_code(source, capability, kernel_files())
+    try:
+        return waiting.result()
+    finally:
+        # Not before: another thread may ask for it meanwhile, for another device.
+        if waiting.done():
+            _waiting.pop(key, None)
 
 
 @cache

@@ -6,6 +6,7 @@ or was changed is seen and made anew. Nothing here raises: without a folder that
 
 import hashlib
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -55,7 +56,7 @@ class CubinCache:
             return None
         file = self._folder / _name(parts)
         try:
-            stored = file.read_bytes()
+            stored = _own_bytes(file, self._most_bytes)
         except OSError:
             return None
         digest, code = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
@@ -91,19 +92,35 @@ class CubinCache:
             return
         files = []
         with suppress(OSError):
-            for entry in os.scandir(self._folder):
+            for file in self._folder.iterdir():
                 # A part that was left by a killed process counts too, and grows old.
-                if entry.name.endswith((_SUFFIX, ".part")):
+                if file.name.endswith((_SUFFIX, ".part")):
                     with suppress(OSError):
-                        about = entry.stat()
-                        files.append((about.st_mtime, about.st_size, entry.path))
+                        about = file.lstat()
+                        files.append((about.st_mtime, about.st_size, file))
         total = sum(size for _, size, _ in files)
         for _, size, path in sorted(files):
             if total <= self._most_bytes:
                 return
             with suppress(OSError):
-                Path(path).unlink()
+                path.unlink()
             total -= size
+
+
+def _own_bytes(file: Path, most: int) -> bytes:
+    """Return what a plain file of the user's holds, that nobody else can write; nothing for anything else.
+
+    What is in it runs on the device, and the hash in it only tells what is torn. Neither a pipe nor a device is
+    waited for, nor read without end.
+    """
+    more = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW"))
+    with open(file, "rb", opener=lambda path, flags: os.open(path, flags | more)) as stream:
+        about = os.fstat(stream.fileno())
+        if not stat.S_ISREG(about.st_mode) or about.st_size > most:
+            return b""
+        if os.name == "posix" and (about.st_uid not in {0, os.geteuid()} or about.st_mode & 0o022):
+            return b""
+        return stream.read(most)
 
 
 def _name(parts: tuple[str, ...]) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorplay.errors import KernelUnavailableError
+from tensorplay.locks import imported
 
 __all__ = ["available", "cublas", "cublaslt", "driver", "library_file", "library_identity", "library_version", "nvrtc"]
 
@@ -120,7 +121,8 @@ def _import_torch() -> None:
 
 def _imported(module: str, package: str) -> Any:
     try:
-        return import_module(module)
+        # On a compiling thread too, so a fork waits for it.
+        return imported(module)
     except (ImportError, OSError, RuntimeError) as error:
         raise KernelUnavailableError(f"{module} cannot be imported ({error}); {_HOW_TO_INSTALL} ({package})") from error
 

@@ -1,5 +1,8 @@
 """Kernels of our own are compiled once for a machine: another process reads what the first one kept."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,3 +73,32 @@ def test_the_real_compiler_makes_what_is_kept(tmp_path: Path) -> None:
     assert code.startswith(b"\x7fELF")
     (file,) = tmp_path.iterdir()
     assert file.read_bytes().endswith(code)
+
+
+FORKED = """
+import os, threading
+from contextlib import suppress
+from tensorplay.backends.cublaslt import compiler, spin
+from tensorplay.errors import KernelUnavailableError
+
+def compile_it():
+    with suppress(KernelUnavailableError):
+        compiler.compile_source(spin.SOURCE, (9, 0))
+
+thread = threading.Thread(target=compile_it)
+thread.start()
+thread.join()
+child = os.fork()
+if child:
+    raise SystemExit(os.waitpid(child, 0)[1])
+try:
+    compiler.compile_source("another", (9, 0))
+except KernelUnavailableError as error:
+    os._exit(0 if "forked" in str(error) else 1)
+os._exit(2)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_says_so_and_waits_for_no_lock_of_its_parent_s_compiling_threads() -> None:
+    assert subprocess.run([sys.executable, "-c", FORKED], timeout=60, check=False).returncode == 0

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,18 @@ def test_what_is_under_way_or_on_disk_is_not_compiled_again(compiler: Compiler) 
     begin_compiling(["one"], CAPABILITY)
     assert code_of("one", CAPABILITY) == b"code of one"
     assert sorted(compiler.compiled) == ["one", "two"]
+
+
+def test_several_who_ask_for_one_that_is_under_way_all_wait_for_it(compiler: Compiler) -> None:
+    begin_compiling(["one"], CAPABILITY)
+    wait_until_under_way(compiler, 1)
+    with ThreadPoolExecutor(3) as askers:
+        answers = [askers.submit(code_of, "one", CAPABILITY) for _ in range(3)]
+        assert not wait(answers, 0.1).done
+        compiler.is_open.set()
+        assert {answer.result(LONG_S) for answer in answers} == {b"code of one"}
+    assert compiler.compiled == ["one"]
+    assert not compiling._waiting
 
 
 def test_what_was_not_begun_is_compiled_when_it_is_asked_for(compiler: Compiler) -> None:

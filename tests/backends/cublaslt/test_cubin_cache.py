@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,48 @@ def test_a_file_that_is_torn_or_changed_is_not_believed(tmp_path: Path, damage: 
     assert cache.read("source") is None
     cache.write(CODE, "source")
     assert cache.read("source") == CODE
+
+
+def _as_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def _as_link(file: Path) -> None:
+    file.rename(file.with_name("elsewhere"))
+    file.symlink_to(file.with_name("elsewhere"))
+
+
+def _as_huge(file: Path) -> None:
+    os.truncate(file, 1 << 40)
+
+
+def _as_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="files of another kind")
+@pytest.mark.parametrize("change", [_as_pipe, _as_link, _as_huge, _as_folder, lambda file: file.chmod(0o666)])
+def test_nothing_but_a_file_that_the_user_alone_can_write_is_read(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    cache = CubinCache(tmp_path)
+    cache.write(CODE, "source")
+    (file,) = tmp_path.iterdir()
+    change(file)
+    assert cache.read("source") is None
+    cache.write(CODE, "source")
+    assert cache.read("source") == (None if file.is_dir() else CODE)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files away")
+def test_another_user_s_file_is_not_believed(tmp_path: Path) -> None:
+    cache = CubinCache(tmp_path)
+    cache.write(CODE, "source")
+    (file,) = tmp_path.iterdir()
+    os.chown(file, 12345, -1)
+    assert cache.read("source") is None
 
 
 def test_the_files_used_least_recently_go_when_there_is_no_more_room(tmp_path: Path) -> None:
