@@ -54,14 +54,16 @@ class Results:
         return changed
 
     def _merge_op(self, op: str, newest: dict[str, Raw], *, overwrite: bool) -> int:
-        known = self._by_op.get(op)
-        if known is None:
-            self._by_op[op] = newest
+        # Looked up and set in one step each: a signal handler that multiplies may put a winner between two.
+        known = self._by_op.setdefault(op, newest)
+        if known is newest:
             return len(newest)
         changed = 0
         for params, entry in newest.items():
-            before = known.get(params)
-            if before is None or (overwrite and before != entry):
+            before = known.setdefault(params, entry)
+            if before is entry:
+                changed += 1
+            elif overwrite and before != entry:
                 known[params] = entry
                 changed += 1
         return changed

@@ -189,35 +189,41 @@ class DeviceResults:
         """Merge entries; what is pinned stays, and is counted when it would have changed."""
         # Plain tuples, as in `Entries`.
         newest: dict[tuple[str, str], Raw] = {each[:2]: each[:] for each in entries}
-        report = self._take_newest(newest.values(), overwrite=overwrite)
-        if report.merged or report.replaced:
-            self._journal.note_many()
-        return report
+        report = None
+        try:
+            report = self._take_newest(newest.values(), overwrite=overwrite)
+            return report
+        finally:
+            # Some of them may be there when a signal handler raised in the middle.
+            if report is None or report.merged or report.replaced:
+                self._journal.note_many()
 
     def _take_newest(self, newest: Iterable[Raw], *, overwrite: bool) -> MergeReport:
         """Merge one entry of each signature; it is for the caller to note in the journal that something changed."""
-        taken: list[Raw] = []
-        fresh = kept = pinned = 0
+        fresh: list[Raw] = []
+        newer: list[Raw] = []
+        kept = pinned = 0
         for raw in newest:
             entry = Entry._make(raw)
             signature = entry.signature
             before = self.results.get(signature)
             if before is None:
-                fresh += 1
-                taken.append(raw)
+                fresh.append(raw)
             elif before != entry and not is_same_as_text(before, entry):
                 is_pinned = signature in self._pinned
                 pinned += is_pinned
                 kept += not (is_pinned or overwrite)
                 if overwrite and not is_pinned:
-                    taken.append(raw)
+                    newer.append(raw)
                     self.history.note(entry, "file", before)
-        self.results.merge(taken, overwrite=True)
-        for op, params, _, _ in taken if len(taken) > fresh else ():
+        # What a signal handler on this thread has measured since it was looked for is in memory now.
+        merged = self.results.merge(fresh, overwrite=overwrite)
+        self.results.merge(newer, overwrite=True)
+        for op, params, _, _ in newer:
             # No origin is that of a file.
             self.origins.pop(Signature(op, params), None)
             self._unwritten.discard(Signature(op, params))
-        return MergeReport(fresh, len(taken) - fresh, kept, pinned)
+        return MergeReport(merged, len(newer), kept + len(fresh) - merged, pinned)
 
     def _save_in_time(self) -> None:
         """Write what is unwritten, unless a lock was waited for in vain just before."""

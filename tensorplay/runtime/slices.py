@@ -62,6 +62,7 @@ def _give_way() -> None:
     It counts no tuple that takes the place of one that was thrown away, so that it may have let a hundred thousand
     gather before it looks at all of them, for a fortieth of a second.
     """
-    if gc.isenabled():
+    # No threshold is another way to switch it off: then it would look at all that was ever made.
+    if gc.isenabled() and gc.get_threshold()[0]:
         gc.collect(0)
     time.sleep(_PAUSE_S)

@@ -73,15 +73,18 @@ class SteeredResults(DeviceResults):
 
     def _take_in_slices(self, newest: dict[tuple[str, str], Raw], *, overwrite: bool) -> MergeReport:
         """Merge one entry of each signature, and leave none there; the lock is given back now and then."""
-        report = MergeReport()
-        for part in emptied(newest, _SLICE):
-            with self._lock:
-                taken = self._take_newest(part, overwrite=overwrite)
-            report = MergeReport(*map(add, report[:4], taken[:4]))
-        if report.merged or report.replaced:
-            # Who reads the winners meanwhile reads them once more.
-            self._journal.note_many()
-        return report
+        report, is_whole = MergeReport(), False
+        try:
+            for part in emptied(newest, _SLICE):
+                with self._lock:
+                    taken = self._take_newest(part, overwrite=overwrite)
+                report = MergeReport(*map(add, report[:4], taken[:4]))
+            is_whole = True
+            return report
+        finally:
+            if report.merged or report.replaced or not is_whole:
+                # Who reads the winners meanwhile reads them once more; also what was taken in before an interrupt.
+                self._journal.note_many()
 
     def write_to(self, path: str) -> None:
         """Rewrite a file of this build with every winner, merged with what it holds; `OSError` as from the store."""

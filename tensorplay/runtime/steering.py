@@ -110,9 +110,11 @@ class Steering(Explaining):
 
     def load_results(self, device: str, path: str, data: bytes, *, overwrite: bool = False) -> MergeReport:
         """Merge a results file into a device's winners, given as its bytes; nothing when it is another build's."""
-        report = self._device(device).take(path, data, overwrite=overwrite)
-        self._invalidate()
-        return report
+        try:
+            return self._device(device).take(path, data, overwrite=overwrite)
+        finally:
+            # What was taken in before an interrupt counts too.
+            self._invalidate()
 
     def save_results(self, device: str, path: str) -> None:
         """Rewrite a file of this build with a device's winners, merged with what it holds; `OSError` as it comes."""

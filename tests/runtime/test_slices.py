@@ -33,16 +33,22 @@ def test_the_garbage_collector_looks_at_each_part_unless_it_is_off() -> None:
     def note(phase: str, info: dict[str, int]) -> None:
         looked.extend([info["generation"]] * (phase == "start"))
 
+    before = gc.get_threshold()
     gc.callbacks.append(note)
     try:
         gc.disable()
         assert len(list(in_slices(range(5), 1))) == 5
         assert looked == []
         gc.enable()
+        gc.set_threshold(0)
+        assert len(list(in_slices(range(5), 1))) == 5
+        assert looked == []
+        gc.set_threshold(*before)
         assert len(list(in_slices(range(5), 1))) == 5
         assert looked.count(0) >= 4
     finally:
         gc.enable()
+        gc.set_threshold(*before)
         gc.callbacks.remove(note)
 
 
