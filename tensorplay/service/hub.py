@@ -146,11 +146,11 @@ class Hub:
             for kind in kinds:
                 self._ring.append(_News(self._next(), kind, None))
             self._ring.append(_News(self._next(), "log", happening))
-            asleep = [each for each in self._audiences.values() if not each.is_due]
-            for audience in asleep:
-                audience.is_due = True
-        for audience in asleep:
-            _call(audience, self._look)
+            for audience in self._audiences.values():
+                if not audience.is_due:
+                    # In this order: an interrupt between the two makes them look once more, and not never again.
+                    _call(audience, self._look)
+                    audience.is_due = True
 
     def _next(self) -> int:
         # In one step, since a signal handler may tell of something in the middle of this.

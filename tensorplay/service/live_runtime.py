@@ -113,7 +113,10 @@ class LiveRuntime:
         self._happen(kind, (kind,), detail)
 
     def subscribe(self, callback: Callable[[Happening, tuple[str, ...]], None]) -> Callable[[], None]:
-        """Call back after each event, on the thread that it happened on, with the kinds that changed."""
+        """Call back after each event, on the thread that it happened on, with the kinds that changed.
+
+        One event after the other, in the order of their numbers: what is called must wait for nobody.
+        """
         with self._lock:
             self._subscribers += (callback,)
 
@@ -217,9 +220,9 @@ class LiveRuntime:
             happening = Happening(self._count, now, event, shown)
             self._log.append(happening)
             self._revisions.update(kinds)
-            subscribers = self._subscribers
-        for subscriber in subscribers:
-            subscriber(happening, kinds)
+            # Not after the lock: another thread's event would be told before this one.
+            for subscriber in self._subscribers:
+                subscriber(happening, kinds)
 
 
 def _now() -> str:

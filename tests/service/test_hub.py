@@ -101,6 +101,24 @@ def test_those_who_listen_to_other_kinds_hear_nothing(hub: Hub, context: TuningC
     assert [each.event for each in asyncio.run(listen())] == ["settings"]
 
 
+def test_an_interrupt_while_listeners_are_woken_does_not_leave_them_asleep(hub: Hub, context: TuningContext) -> None:
+    async def listen() -> list[Told]:
+        stream = hub.stream(None, None)
+        await anext(stream)
+        loop = asyncio.get_running_loop()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "call_soon_threadsafe", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                tell(context, events.UNTUNED)
+        tell(context, events.SETTING)
+        return await until(stream, "settings")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    assert [each.event for each in asyncio.run(listen())] == ["untuned", "log", "settings", "log"]
+
+
 def test_a_stream_of_an_earlier_process_begins_anew_and_a_fresh_one_does_not(hub: Hub) -> None:
     async def begin(last_id: str | None) -> list[str]:
         return [each.event for each in parsed(await anext(hub.stream(last_id, None)))]
