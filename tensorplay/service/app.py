@@ -152,6 +152,7 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
         tokens=tokens,
         sessions=sessions,
         hosts=wanted.hosts,
+        check_writable=state.check_writable,
         token_for_reads=wanted.token_for_reads,
         most_body_bytes=MOST_BODY_BYTES,
         cookie=f"tensorplay_{instance.id[:8]}",

@@ -32,7 +32,7 @@ class CurrentIndex:
         self._context = context
         self._worker = worker
         self._lock = ForkSafeLock()
-        self._known = ResultsIndex(-1, ())
+        self._known = ResultsIndex(-1, (), first_choices=context.first_choices)
 
     def now(self) -> ResultsIndex:
         """Return all winners, made on the caller's thread however long that takes."""
@@ -80,7 +80,7 @@ class CurrentIndex:
         changed = self._context.changed_since(known.revision) if known.revision >= 0 else None
         if changed is not None:
             return self._kept(known.updated(revision, changed, self._context.recorded_of(changed)))
-        index = ResultsIndex(revision, self._context.each_recorded(), known)
+        index = ResultsIndex(revision, self._context.each_recorded(), known, first_choices=self._context.first_choices)
         # What a list shows beside the winners is in a file, which is read here as far as it goes.
         self._context.first_choices(())
         return self._kept(index)

@@ -68,6 +68,7 @@ _MEMBERS: Mapping[str, Any] = {
     "reason": "the library has no such algorithm any more",
     "request_id": _REQUEST,
     "result_id": _ID,
+    "saved_ms": 0.0109,
     "revision": 7,
     "samples": 25,
     "screened_ms": 0.0313,

@@ -33,6 +33,8 @@ _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?", re
 _WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPEN = ("/livez", "/readyz")
+# Who signs in or out changes nothing that others see.
+_SESSIONS = frozenset({"/login", "/logout"})
 _ORIGINS = ("origin", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest")
 _LONGEST_URL = 4096
 _LONGEST_HEADERS = 16384
@@ -47,12 +49,14 @@ _CSP = (
 class GuardRules:
     """What the guard asks for; see `ServiceSettings`.
 
-    `as_page` makes an answer for people of a problem, None where a program asks.
+    `check_writable` raises the problem that nothing can be changed, where that is so; `as_page` makes an answer for
+    people of a problem, None where a program asks.
     """
 
     tokens: TokenCheck
     sessions: Sessions
     hosts: frozenset[str]
+    check_writable: Callable[[], None]
     token_for_reads: bool
     most_body_bytes: int
     cookie: str
@@ -115,6 +119,9 @@ class Guard:
         self._check_host(headers, scope)
         self._check_origin(headers, scope)
         is_change = scope["method"] not in _SAFE
+        # No token helps, so none is asked for; who may not even read is told nothing before.
+        if is_change and path not in _SESSIONS and not self._rules.token_for_reads:
+            self._rules.check_writable()
         # How a browser comes by the cookie, and what the page that asks for the token is made of.
         is_entrance = path == "/login" or path.startswith("/static/")
         needs_token = is_change or (self._rules.token_for_reads and not (is_entrance and scope["method"] in _SAFE))

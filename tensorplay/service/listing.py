@@ -14,15 +14,17 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+from tensorplay.gemm import Signature
 from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.slices import emptied, paced, sorted_in_slices
 from tensorplay.service.cursor import Cursor
+from tensorplay.service.gain_orders import GAIN_KEYS, FirstChoices, GainOrders
 from tensorplay.service.row import Row, row_of
 
 __all__ = ["MOST_MOVED", "SORT_KEYS", "Filter", "Page", "ResultsIndex"]
 
 SORT_KEYS = ("op", "params", "dtype", "m", "n", "k", "kernel", "device", "origin", "time_ms")
-"""What a list may be sorted by; with `-` before it, the other way round."""
+"""What a list may be sorted by, besides `GAIN_KEYS`; with `-` before it, the other way round."""
 
 Raw = tuple[Any, ...]
 """A row as the index keeps it: a plain tuple of texts and numbers is nothing that the garbage collector looks at again.
@@ -106,6 +108,11 @@ class Page:
     revision: int
 
 
+def _none_known(signatures: Iterable[Signature]) -> Mapping[Signature, float]:
+    del signatures
+    return {}
+
+
 class ResultsIndex:
     """All winners of one revision; immutable but for the orders and selections that it has been asked for.
 
@@ -117,10 +124,20 @@ class ResultsIndex:
         All of them.
     before : ResultsIndex, optional
         Of an earlier revision: what did not change is taken from it.
+    first_choices : callable, optional
+        Returns the first choices' times of winners, in milliseconds, where they are known.
     """
 
-    def __init__(self, revision: int, recorded: Iterable[Recorded], before: "ResultsIndex | None" = None) -> None:
+    def __init__(
+        self,
+        revision: int,
+        recorded: Iterable[Recorded],
+        before: "ResultsIndex | None" = None,
+        *,
+        first_choices: FirstChoices = _none_known,
+    ) -> None:
         self.revision = revision
+        self._gains = GainOrders(first_choices)
         self._is_replaced = False
         if before is not None:
             before._is_replaced = True
@@ -157,7 +174,7 @@ class ResultsIndex:
         self, revision: int, changed: Iterable[tuple[str, str]], recorded: Iterable[Recorded]
     ) -> "ResultsIndex":
         """Return the index of a later revision: of the signatures that changed, `recorded` are those with a winner."""
-        index = ResultsIndex(revision, ())
+        index = ResultsIndex(revision, (), first_choices=self._gains.first_choices)
         index._by_signature, index._by_id = dict(self._by_signature), dict(self._by_id)
         gone = [row for signature in changed if (row := index._by_signature.pop(signature, None)) is not None]
         come: list[Raw] = [tuple(row_of(each)) for each in recorded]
@@ -173,13 +190,18 @@ class ResultsIndex:
 
     def has(self, wanted: Filter, sort: str) -> bool:
         """Return whether a page of a list takes no time: its rows were found before, or there are few winners."""
-        key = sort.removeprefix("-")
-        is_found = key in self._orders if wanted.test() is None else (wanted, key) in self._selections
+        key, is_any = sort.removeprefix("-"), wanted.test() is None
+        if key in GAIN_KEYS:
+            is_found = is_any and self._gains.has(sort)
+        else:
+            is_found = key in self._orders if is_any else (wanted, key) in self._selections
         return is_found or len(self) <= _FEW
 
     def page(self, wanted: Filter, sort: str, limit: int, after: Cursor | None) -> Page:
-        """Return up to `limit` rows behind a place; `sort` is one of `SORT_KEYS`, with `-` for the other way round."""
+        """Return up to `limit` rows behind a place; `sort` is a key, with `-` for the other way round."""
         key = sort.removeprefix("-")
+        if key in GAIN_KEYS:
+            return self._page_by_gain(wanted, sort, limit, after)
         rows, place = self._selection(wanted, key), _place_of(key)
         if sort.startswith("-"):
             end = bisect_left(rows, after, key=place) if after else len(rows)
@@ -192,8 +214,24 @@ class ResultsIndex:
 
     def rows(self, wanted: Filter, sort: str = "op") -> Iterator[Row]:
         """Return all rows that are wanted, one by one."""
+        if sort.removeprefix("-") in GAIN_KEYS:
+            return (Row._make(self._by_id[identity]) for _, identity in self._by_gain(wanted, sort))
         rows = self._selection(wanted, sort.removeprefix("-"))
         return map(Row._make, reversed(rows) if sort.startswith("-") else rows)
+
+    def _page_by_gain(self, wanted: Filter, sort: str, limit: int, after: Cursor | None) -> Page:
+        places = self._by_gain(wanted, sort)
+        begin = bisect_right(places, after) if after else 0
+        found = places[begin : begin + limit]
+        following = found[-1] if begin + limit < len(places) else None
+        rows = [Row._make(self._by_id[identity]) for _, identity in found]
+        return Page(rows, following, len(places), len(self), self.revision)
+
+    def _by_gain(self, wanted: Filter, sort: str) -> list[Cursor]:
+        places, is_wanted = self._gains.places(sort, self._by_id.values()), wanted.test()
+        if is_wanted is None:
+            return places
+        return [place for place in paced(places) if is_wanted(self._by_id[place[1]])]
 
     def _selection(self, wanted: Filter, key: str) -> list[Raw]:
         rows = self._orders.get(key)

@@ -1,5 +1,6 @@
 """A winner as lists show it: the parts of its signature that are filtered and sorted by."""
 
+import math
 import re
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ from tensorplay.gemm.signature import OP_PREFIX
 from tensorplay.runtime.archive import Recorded
 from tensorplay.service.identity import result_id
 
-__all__ = ["Row", "row_of"]
+__all__ = ["Row", "gain_of", "row_of", "saved_of"]
 
 # What a file says may be shorter than any time is; a rate by it would be no number.
 _SHORTEST_MS = 1e-9
@@ -47,6 +48,21 @@ class Row(NamedTuple):
     def signature(self) -> Signature:
         """Return the key of its problem."""
         return Signature(self.op, self.params)
+
+
+def gain_of(time_ms: float, first_choice_ms: float | None) -> float | None:
+    """Return how many times faster than the first choice a winner is; None when that is not known."""
+    if first_choice_ms is None or time_ms <= _SHORTEST_MS:
+        return None
+    gain = first_choice_ms / time_ms
+    return gain if math.isfinite(gain) else None
+
+
+def saved_of(time_ms: float, first_choice_ms: float | None) -> float | None:
+    """Return the milliseconds that a call takes less than with the first choice; None when that is not known."""
+    if first_choice_ms is None or gain_of(time_ms, first_choice_ms) is None:
+        return None
+    return first_choice_ms - time_ms
 
 
 def row_of(recorded: Recorded) -> Row:

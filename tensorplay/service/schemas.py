@@ -134,6 +134,9 @@ class ResultModel(BaseModel):
     time_ms: float
     first_choice_ms: float | None = Field(description="Of the library's first choice; null when it is not known.")
     gain: float | None = Field(description="How many times faster than the first choice.")
+    saved_ms: float | None = Field(
+        default=None, description="What a call takes less than with the first choice; below zero, what it takes more."
+    )
     tflops: float | None
     device: str
     origin: str

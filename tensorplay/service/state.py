@@ -1,10 +1,12 @@
 """What all routes of one application share, and how they come by it."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Query, Request
+from pydantic import BaseModel
 
 from tensorplay.service.cursor import CursorKey
 from tensorplay.service.hub import Hub
@@ -17,7 +19,19 @@ from tensorplay.service.ranks import Ranks
 from tensorplay.service.result_files import ResultFiles
 from tensorplay.service.worker import Worker
 
-__all__ = ["NOT_CHANGED", "WRITES", "IfMatch", "IfNoneMatch", "Shared", "State", "check_match", "etag", "listed"]
+__all__ = [
+    "NOT_CHANGED",
+    "WRITES",
+    "Confirm",
+    "IfMatch",
+    "IfNoneMatch",
+    "Shared",
+    "State",
+    "check_match",
+    "content_etag",
+    "etag",
+    "listed",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,9 @@ Shared = Annotated[State, Depends(_state)]
 WRITES = [Depends(_writable)]
 """Of a route that changes something: refused before anything else is looked at, where nothing can be changed."""
 
+Confirm = Annotated[Literal["all"], Query(description="Says that all is meant.")]
+"""The query parameter that a change of everything needs."""
+
 IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=200)]
 IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match", max_length=200)]
 
@@ -65,6 +82,14 @@ def etag(state: State, kind: str, revision: int | None = None) -> str:
     """Return the entity tag of a list as it is now, or was at a revision."""
     number = state.runtime.revision(kind) if revision is None else revision
     return f'"{kind[0]}{state.instance.id[:6]}{number}"'
+
+
+def content_etag(state: State, kind: str, items: Sequence[BaseModel], total: int, revision: int) -> str:
+    """Return the entity tag of a page of a list that may change without a new revision, as counts do."""
+    digest = hashlib.blake2b(f"{total} {revision}".encode(), digest_size=8)
+    for item in items:
+        digest.update(item.model_dump_json().encode())
+    return f'"{kind[0]}{state.instance.id[:6]}-{digest.hexdigest()}"'
 
 
 def check_match(state: State, kind: str, given: str | None, *, required: bool) -> None:

@@ -62,6 +62,7 @@ def guess(serve: Serve) -> httpx.Response:
 @row("A change, where it is `read_only`")
 def change_what_is_read_only(serve: Serve) -> httpx.Response:
     service = serve(read_only=True)
+    assert httpx.patch(service.url + "api/v1/switches", json={"tuning": False}).status_code == 403
     return change(service, content=b'{"tuning": false}')
 
 

@@ -1,5 +1,6 @@
 """Who is let in: each of these was a hole in somebody's dashboard once."""
 
+import asyncio
 import json
 import socket
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 from tensorplay.errors import SettingError
 from tensorplay.runtime.context import TuningContext
 from tensorplay.service import Service, create_app
+from tensorplay.service.app import ServiceSettings
 from tensorplay.service.token_bucket import TokenBucket
 
 UNSAFE = {"POST", "PUT", "PATCH", "DELETE"}
@@ -46,6 +48,31 @@ def test_a_read_only_service_changes_nothing(serve: Callable[..., Service], meth
         body = {"kernel": "Default"}
     answer = httpx.request(method, url, headers={"Authorization": f"Bearer {service.token}"}, json=body)
     assert (answer.status_code, answer.json()["type"]) == (403, "urn:tensorplay:problem:read-only"), answer.text
+    stranger = httpx.request(method, url, json=body)
+    assert (stranger.status_code, stranger.json()["type"]) == (403, "urn:tensorplay:problem:read-only")
+
+
+def test_a_read_only_service_still_knows_its_name_and_lets_people_sign_in_and_out(
+    serve: Callable[..., Service],
+) -> None:
+    service = serve(read_only=True)
+    url = service.url + "api/v1/switches"
+    assert httpx.patch(url, json={}, headers={"Host": "evil.example"}).json()["type"].endswith("unknown-host")
+    assert httpx.patch(url, json={}, headers={"Origin": "null"}).json()["type"].endswith("cross-site")
+    token = {"X-TensorPlay-Token": service.token}
+    assert [httpx.post(service.url + path, headers=token).status_code for path in ("login", "logout")] == [204, 204]
+
+
+def test_who_may_not_even_read_is_not_told_that_nothing_can_be_changed(context: TuningContext) -> None:
+    wanted = ServiceSettings(read_only=True, token_for_reads=True)
+
+    async def ask(headers: dict[str, str]) -> httpx.Response:
+        transport = httpx.ASGITransport(create_app(context, wanted))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.patch("/api/v1/switches", json={}, headers=headers)
+
+    assert asyncio.run(ask({})).status_code == 401
+    assert asyncio.run(ask({"X-TensorPlay-Token": wanted.token})).status_code == 403
 
 
 @pytest.mark.parametrize(

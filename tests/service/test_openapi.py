@@ -178,3 +178,13 @@ def test_names_of_operations_are_made_of_their_tag_and_stay(document: Document) 
     assert {tag["name"] for tag in document["tags"]} >= {
         tag for _, operation in operations(document) for tag in operation["tags"]
     }
+
+
+def test_every_query_parameter_says_what_it_is(document: Document) -> None:
+    silent = [
+        f"{name} ?{parameter['name']}"
+        for name, operation in operations(document)
+        for parameter in operation.get("parameters", ())
+        if parameter["in"] == "query" and not parameter.get("description")
+    ]
+    assert silent == []

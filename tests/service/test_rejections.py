@@ -120,3 +120,17 @@ def test_a_kernel_that_failed_when_it_ran_has_a_code_of_its_own(
     context.recover(resolved, caught.value, left, right, None)
     (told,) = client.get("rejections").json()["items"]
     assert told["code"] == "check_failed"
+
+
+def test_a_list_that_is_known_is_not_sent_again_until_one_is_met_again(
+    client: httpx.Client, rejected: str, context: TuningContext, run: Run
+) -> None:
+    del rejected
+    tag = {"If-None-Match": client.get("rejections").headers["etag"]}
+    again = client.get("rejections", headers=tag)
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag["If-None-Match"])
+    context.reresolve()
+    run(4)
+    met = client.get("rejections", headers=tag)
+    assert (met.status_code, met.json()["items"][0]["count"]) == (200, 2)
+    assert client.get("rejections", headers={"If-None-Match": met.headers["etag"]}).status_code == 304

@@ -4,20 +4,30 @@ import threading
 from collections.abc import Callable
 
 import httpx
+import pytest
 
 from tensorplay.service import Service
 
 
-def test_no_request_leaves_a_thread_behind(service: Service, client: httpx.Client, run: Callable[[int], str]) -> None:
+@pytest.fixture
+def others() -> set[threading.Thread]:
+    """Threads of applications that other tests left to the garbage collector."""
+    return set(threading.enumerate())
+
+
+def test_no_request_leaves_a_thread_behind(
+    others: set[threading.Thread], service: Service, client: httpx.Client, run: Callable[[int], str]
+) -> None:
     run(4)
     paths = ["results?m_min=1", "results.csv", "results.jsonl", "rejections.csv", "untuned.csv", "settings", "files"]
     for path in (*paths, "files/tunableop_results0.csv", "stats", "jobs", "../../results", "../../devices"):
         assert client.get(path).status_code == 200, path
-    names = {thread.name for thread in threading.enumerate()}
+    here = set(threading.enumerate()) - others
+    names = {thread.name for thread in here}
     assert not {name for name in names if "AnyIO" in name or "asyncio" in name}
     assert {name for name in names if name.startswith("tensorplay-files")} == {"tensorplay-files-read"}
     service.stop()
-    for thread in threading.enumerate():
+    for thread in here:
         if thread.name.startswith("tensorplay-"):
             thread.join(5)
             assert not thread.is_alive()

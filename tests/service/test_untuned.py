@@ -1,6 +1,7 @@
 """Untuned signatures over REST: paged by how often they are called, exported, and taken off the list."""
 
 import csv
+import time
 from collections.abc import Callable
 
 import httpx
@@ -59,6 +60,10 @@ def test_pages_hold_every_signature_once(signatures: list[tuple[str, str]], limi
 def test_they_are_exported_for_people_and_as_the_file_has_them(client: httpx.Client, untuned: list[str]) -> None:
     rows = list(csv.DictReader(client.get("untuned.csv").text.splitlines()))
     assert (rows[0]["params"], rows[0]["calls"]) == (untuned[-1], "4")
+    assert list(rows[0]) == ["op", "params", "calls", "first_seen", "last_seen"]
+    listed = client.get("untuned").json()["items"]
+    assert rows[0]["first_seen"] == listed[0]["first_seen"]
+    assert rows[0]["last_seen"] == (listed[0]["last_seen"] or "")
     exact = client.get("untuned.csv", params={"format": "tunableop"})
     assert {params for _, params in parse_untuned(exact.content).signatures} == set(untuned)
     assert client.get("untuned.csv", params={"format": "x"}).status_code == 422
@@ -75,3 +80,22 @@ def test_one_or_all_are_taken_off_the_list(client: httpx.Client, untuned: list[s
     assert client.get("untuned").json()["items"] == []
     run(2)
     assert [item["params"] for item in client.get("untuned").json()["items"]] == [untuned[1]]
+
+
+def test_a_list_that_is_known_is_not_sent_again_until_one_is_called(
+    client: httpx.Client, context: TuningContext, untuned: list[str], run: Run
+) -> None:
+    del untuned
+    first = client.get("untuned", params={"limit": 2})
+    tag = {"If-None-Match": first.headers["etag"]}
+    again = client.get("untuned", params={"limit": 2}, headers=tag)
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert client.get("untuned", params={"limit": 3}, headers=tag).status_code == 200
+    context.plans.clear()
+    run(4)
+    # Calls are shown as they were a moment ago.
+    deadline = time.monotonic() + 20
+    while (answer := client.get("untuned", params={"limit": 2}, headers=tag)).status_code == 304:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert answer.json()["items"][0]["calls"] == 5

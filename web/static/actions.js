@@ -14,6 +14,12 @@
     toasts.append(each);
     setTimeout(() => each.remove(), isBad ? 9000 : 4000);
   };
+  // Over plain http on another host there is no clipboard.
+  const keepText = (text) => {
+    const refuse = () => toast("The browser does not allow it.", true);
+    if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => toast("Copied."), refuse);
+    else refuse();
+  };
   const asked = (dialog) => new Promise((resolve) => {
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "ok"), { once: true });
     dialog.returnValue = "";
@@ -107,9 +113,10 @@
     const copy = event.target.closest("[data-copy]");
     if (copy) {
       const rows = [...document.querySelectorAll(`${copy.dataset.copy} tr`)];
-      const text = rows.map((row) => [...row.cells].map((cell) => cell.innerText.trim()).join("\t")).join("\n");
-      navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser does not allow it.", true));
+      keepText(rows.map((row) => [...row.cells].map((cell) => cell.innerText.trim()).join("\t")).join("\n"));
     }
+    const code = event.target.closest("[data-copy-code]");
+    if (code) keepText(code.parentElement.querySelector("pre").textContent);
   });
   document.addEventListener("submit", (event) => {
     const form = event.target;

@@ -1,4 +1,4 @@
-// Draws the calls a second of the last two minutes on the overview, from the counts that each refresh brings.
+// Draws the calls a second and the time saved of the last two minutes on the overview, from what each refresh brings.
 "use strict";
 (() => {
   const names = ["replayed", "first_choice", "selected_in_process", "fallback"];
@@ -6,7 +6,9 @@
   const most = 60;
   const data = [[], [], [], [], []];
   let before = null;
+  const saved = [[], []];
   let plot = null;
+  let line = null;
 
   const color = (place) => getComputedStyle(document.documentElement).getPropertyValue(`--series-${place + 1}`).trim();
   const read = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -30,6 +32,21 @@
       series: [{}, ...names.map((_, each) => ({ label: labels[each], stroke: color(each), width: 2, points: { show: false } }))],
     }, data, place);
   };
+  const drawSaved = () => {
+    const place = document.getElementById("saved-chart");
+    if (!place || !window.uPlot || saved[0].length < 2) return;
+    if (line && line.root.parentNode === place) { line.setData(saved); return; }
+    line = new uPlot({
+      width: place.clientWidth || 120,
+      height: 24,
+      legend: { show: false },
+      cursor: { show: false },
+      padding: [2, 0, 2, 0],
+      scales: { y: { range: (_, low, high) => (high > low ? [low, high] : [low - 1, high + 1]) } },
+      axes: [{ show: false }, { show: false }],
+      series: [{}, { stroke: color(0), width: 2, points: { show: false } }],
+    }, saved, place);
+  };
   TensorPlay.sample = () => {
     const pulse = document.getElementById("pulse");
     if (!pulse) return;
@@ -39,11 +56,15 @@
       data[0].push(now);
       names.forEach((name, each) => data[each + 1].push(Math.max(0, counts[name] - before.counts[name]) / (now - before.now)));
       if (data[0].length > most) for (const each of data) each.shift();
+      saved[0].push(now);
+      saved[1].push(Number(pulse.dataset.saved));
+      if (saved[0].length > most) for (const each of saved) each.shift();
       draw();
+      drawSaved();
     }
     before = { now, counts };
   };
-  const anew = () => { plot?.destroy(); plot = null; draw(); };
+  const anew = () => { plot?.destroy(); line?.destroy(); plot = line = null; draw(); drawSaved(); };
   document.addEventListener("tensorplay:theme", anew);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", anew);
   addEventListener("resize", anew);

@@ -10,6 +10,7 @@
   const leastPause = 500;
   const pollPause = 5000;
   const silence = 10000;
+  const mostFading = 500;
   const channel = "BroadcastChannel" in window ? new BroadcastChannel(`tensorplay:${document.documentElement.dataset.instance}`) : null;
 
   let isPaused = false;
@@ -33,6 +34,15 @@
     updated.textContent = `${new Date(last).toLocaleTimeString("en-GB")} (${seconds} s ago)`;
   };
 
+  // What changed in a table is seen at a glance; times change by themselves.
+  const shown = () => new Map([...live.querySelectorAll("tr[id]")].map((row) => [row.id, [...row.cells].map((cell) => cell.textContent)]));
+  const fade = (before) => {
+    if (!before.size || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const color = getComputedStyle(live).getPropertyValue("--changed");
+    const changed = [...live.querySelectorAll("tr[id]")].flatMap((row) => [...row.cells].filter((cell, at) => !cell.querySelector("time") && before.get(row.id)?.[at] !== cell.textContent));
+    if (changed.length <= mostFading) for (const cell of changed) cell.animate([{ backgroundColor: color, offset: 0 }], 1500);
+  };
+
   const refresh = async () => {
     timer = 0;
     if (isPaused || isLeaving || document.hidden) { isStale = true; return; }
@@ -46,9 +56,11 @@
       const answer = await fetch(url, { headers: { Accept: "text/html" } });
       if (answer.ok) {
         const text = await answer.text();
+        const before = shown();
         await htmx.swap({ target: live, text, swap: "innerMorph", sourceElement: live, transition: false });
         last = Date.now();
         TensorPlay.showTimes();
+        fade(before);
         TensorPlay.sample();
         stamp();
       } else if (answer.status >= 500) show("reconnecting");

@@ -11,6 +11,7 @@ from tensorplay.service.pages import (
     login,
     overview,
     ranks_page,
+    report,
     result_page,
     results_page,
     settings_page,
@@ -30,6 +31,7 @@ for _module in (
     settings_page,
     event_log,
     devices,
+    report,
     login,
     static_files,
 ):

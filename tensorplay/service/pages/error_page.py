@@ -5,7 +5,7 @@ from http import HTTPStatus
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
-from tensorplay.service.pages.links import root_of
+from tensorplay.service.pages.links import WITH_FORM, root_of
 from tensorplay.service.pages.next_page import next_of
 from tensorplay.service.pages.rendering import environment
 from tensorplay.service.problems import Problem
@@ -19,12 +19,18 @@ _SIGN_IN = {
 }
 """Problems that the token helps against, and what a person is told."""
 
+_CHANGE = "Changing something needs the token: TENSORPLAY_TOKEN or service.token of its process. Then send it again."
+
 
 def wants_page(request: Request) -> bool:
     """Return whether a person asks: a browser that would show the answer, and not for a part of the API."""
     accepted = request.headers.get("accept", "")
-    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    return "text/html" in accepted and not path.startswith("/api/")
+    return "text/html" in accepted and not _path(request).startswith("/api/")
+
+
+def _path(request: Request) -> str:
+    path: str = request.scope["path"]
+    return path.removeprefix(request.scope.get("root_path", ""))
 
 
 def problem_page(request: Request, problem: Problem) -> Response | None:
@@ -49,14 +55,15 @@ def problem_page(request: Request, problem: Problem) -> Response | None:
 
 def sign_in_page(request: Request, problem: Problem | None = None) -> Response:
     """Return the page that asks for the token, and goes on to the page that was asked for; it needs no script."""
-    is_wrong = problem is not None and problem.code == "token-needed" and request.method == "POST"
+    is_refused = problem is not None and problem.code == "token-needed" and request.method == "POST"
+    is_wrong = is_refused and _path(request) == "/login"
+    told = "" if is_wrong or problem is None else _SIGN_IN[problem.code]
     text = environment().get_template("sign_in.html").render(
         root=root_of(request.scope),
         next=next_of(request),
-        detail="" if is_wrong or problem is None else _SIGN_IN[problem.code],
+        detail=_CHANGE if is_refused and not is_wrong else told,
         is_wrong=is_wrong,
     )  # fmt: skip
-    # Without a referrer a browser sends the form as if it came from nowhere, `Origin: null`, which is refused.
-    headers = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
+    headers = {"Cache-Control": "no-store", **WITH_FORM}
     status = 200 if problem is None else problem.status
     return HTMLResponse(text, status, headers={**(problem.headers if problem else {}), **headers})

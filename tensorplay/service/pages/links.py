@@ -5,7 +5,10 @@ from urllib.parse import urlencode
 
 from starlette.types import Scope
 
-__all__ = ["query", "root_of"]
+__all__ = ["WITH_FORM", "query", "root_of"]
+
+WITH_FORM = {"Referrer-Policy": "same-origin"}
+"""Of a page with a form: without a referrer a browser sends it with `Origin: null`, which is refused."""
 
 
 def root_of(scope: Scope) -> str:

@@ -21,7 +21,10 @@ def next_of(request: Request) -> str:
     if known is not None:
         return known
     path: str = request.scope["path"].removeprefix(request.scope.get("root_path", "")).lstrip("/")
-    if request.method not in {"GET", "HEAD"} or path == "login":
+    if path == "login":
         return ""
+    if request.method not in {"GET", "HEAD"}:
+        # Forms go to addresses below the page that they are on.
+        return checked_next(path.partition("/")[0])
     query = request.scope["query_string"].decode("ascii", "replace")
     return checked_next(path + (f"?{query}" if query else ""))

@@ -16,7 +16,7 @@ from tensorplay.service.routes.results import models_of
 from tensorplay.service.routes.settings import BUDGETS, SWITCHES
 from tensorplay.service.state import Shared, State
 
-__all__ = ["Bin", "Gains", "gains_of", "histogram", "router"]
+__all__ = ["Bin", "Gains", "gains_of", "histogram", "kept_gains", "router"]
 
 MOST_EXPLAINED = 200
 _EDGES = (1.01, 1.1, 1.25, 1.5, 2.0, 3.0)
@@ -84,7 +84,7 @@ async def show_overview(request: Request, state: Shared) -> Response:
     running = next((model_of(job) for job in state.jobs.listed() if job.state not in OVER), None)
     return render(
         request, state, "overview.html", page="", kinds="results rejections untuned jobs",
-        gains=await _kept_gains(request, state),
+        gains=await kept_gains(request, state),
         switches=[settings[name] for name in SWITCHES],
         budgets=[settings[name] for name in BUDGETS],
         untuned=await state.runtime.untuned.get(),
@@ -93,7 +93,7 @@ async def show_overview(request: Request, state: Shared) -> Response:
     )  # fmt: skip
 
 
-async def _kept_gains(request: Request, state: State) -> Gains:
+async def kept_gains(request: Request, state: State) -> Gains:
     """Return the gains; those of a moment ago while no winner changed, since a page asks every few seconds."""
     now, revision = time.monotonic(), state.runtime.revision("results")
     kept = getattr(request.app.state, "tensorplay_gains", None)

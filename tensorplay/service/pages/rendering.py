@@ -72,6 +72,12 @@ def hit_rate(stats: dict[str, int]) -> float | None:
     return stats["replayed"] / calls if calls else None
 
 
+def _libraries(state: State) -> list[str]:
+    """Return the versions of cuBLASLt that winners are for; mostly one, and none where no product ran on a GPU."""
+    pairs = (pair for each in state.runtime.validators().values() for pair in each)
+    return list(dict.fromkeys(value for name, value in pairs if name == "CUBLASLT_VERSION"))
+
+
 def switches_of(state: State) -> dict[str, Any]:
     """Return the values of all settings."""
     return {setting.name: setting.value for setting in state.runtime.settings()}
@@ -111,6 +117,7 @@ def render(request: Request, state: State, name: str, *, page: str, kinds: str =
         stats=stats,
         hit_rate=hit_rate(stats),
         device_names=[device for device, _ in state.runtime.context.results_files()],
+        libraries=_libraries(state),
         is_recorded=isinstance(state.runtime.context, RecordedContext),
         **values,
     )  # fmt: skip

@@ -1,18 +1,22 @@
 """The table of winners: filtered, sorted and paged by its address alone, in the parameters of the REST API."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
+from tensorplay.service.gain_orders import GAIN_KEYS
+from tensorplay.service.listing import SORT_KEYS
 from tensorplay.service.pages.rendering import PageRoute, render
-from tensorplay.service.routes.results import MOST_ROWS, Sort, Wanted, models_of
-from tensorplay.service.state import Shared, etag
+from tensorplay.service.routes.results import Limit, Place, Sorting, Wanted, models_of
+from tensorplay.service.row import Row
+from tensorplay.service.state import Shared, State, etag
 
 __all__ = ["COLUMNS", "Column", "router"]
 
 Column = Literal[
-    "dtype", "transposed", "m", "n", "k", "bias", "kernel", "time_ms", "first_choice_ms", "gain", "tflops", "device",
-    "origin", "pinned",
+    "dtype", "transposed", "m", "n", "k", "bias", "kernel", "time_ms", "first_choice_ms", "gain", "saved_ms", "tflops",
+    "device", "origin", "pinned",
 ]  # fmt: skip
 COLUMNS: dict[Column, tuple[str, bool]] = {
     "dtype": ("dtype", False),
@@ -24,6 +28,7 @@ COLUMNS: dict[Column, tuple[str, bool]] = {
     "time_ms": ("time", True),
     "first_choice_ms": ("first choice", True),
     "gain": ("gain", True),
+    "saved_ms": ("saved", True),
     "tflops": ("speed", True),
     "kernel": ("kernel", False),
     "device": ("device", False),
@@ -32,7 +37,7 @@ COLUMNS: dict[Column, tuple[str, bool]] = {
 }
 """The columns besides the signature: what their heads say, and whether they hold numbers."""
 
-_SORTABLE = frozenset({"dtype", "m", "n", "k", "kernel", "device", "origin", "time_ms"})
+_SORTABLE = frozenset({"dtype", "m", "n", "k", "kernel", "device", "origin", "time_ms", *GAIN_KEYS})
 _USUAL: tuple[Column, ...] = (
     "dtype", "transposed", "m", "n", "k", "time_ms", "first_choice_ms", "gain", "tflops", "kernel", "origin", "pinned",
 )  # fmt: skip
@@ -45,17 +50,18 @@ async def show_results(
     request: Request,
     state: Shared,
     wanted: Wanted,
-    sort: Sort = "op",
-    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
-    cursor: Annotated[str | None, Query(max_length=1024)] = None,
+    sort: Sorting = "op",
+    limit: Limit = 100,
+    cursor: Place = None,
     columns: Annotated[list[Column] | None, Query(max_length=len(COLUMNS))] = None,
 ) -> Response:
     """Return one page of the table."""
     after = state.cursors.decode(sort, cursor) if cursor else None
     page = await state.runtime.winners.page(wanted, sort, limit, after)
     return render(
-        request, state, "results.html", page="results", kinds="results",
+        request, state, "results.html", page="results", kinds="results rejections",
         rows=models_of(state, page.rows),
+        rejected=_rejected(state, page.rows),
         total=page.total,
         known=page.known,
         next=state.cursors.encode(sort, page.next) if page.next else None,
@@ -68,4 +74,16 @@ async def show_results(
         columns={name: told for name, told in COLUMNS.items() if name in (columns or _USUAL)},
         all_columns=COLUMNS,
         sortable=_SORTABLE,
+        sort_keys=(*SORT_KEYS, *GAIN_KEYS),
     )  # fmt: skip
+
+
+def _rejected(state: State, rows: Sequence[Row]) -> dict[str, str]:
+    """Return why winners do not run, by their ids, of those that do not."""
+    shown = {(row.op, row.params, row.kernel): row.id for row in rows}
+    reasons = {}
+    for op, params, kernel, reason, healed in state.runtime.rejections():
+        identity = shown.get((op, params, kernel))
+        if identity is not None and healed is None:
+            reasons[identity] = reason
+    return reasons

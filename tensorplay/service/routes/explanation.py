@@ -17,8 +17,10 @@ from tensorplay.service.worker import BUSY
 
 __all__ = ["router"]
 
-_Op = Annotated[str, Query(max_length=200, examples=["GemmTunableOp_Float32"])]
-_Params = Annotated[str, Query(max_length=400, examples=["taN_m512_n1024_k256_bias0_dev0"])]
+_Op = Annotated[str, Query(max_length=200, description="The op of the signature.", examples=["GemmTunableOp_Float32"])]
+_Params = Annotated[
+    str, Query(max_length=400, description="The params of the signature.", examples=["taN_m512_n1024_k256_bias0_dev0"])
+]
 # What there is to tell of a signature without a winner; that it was called is what the list of untuned ones says.
 _TELLING = ("kernel", "verdict", "pinned", "not_measured", "background", "rejections")
 _SAME = tuple(name for name in ExplanationModel.model_fields if name not in {"result_id", "captured", "rejections"})

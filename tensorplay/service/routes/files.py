@@ -21,10 +21,10 @@ from tensorplay.service.schemas import Listed
 from tensorplay.service.state import WRITES, IfMatch, IfNoneMatch, Shared, State, listed
 from tensorplay.service.worker import BUSY
 
-__all__ = ["files_of", "router"]
+__all__ = ["FileName", "files_of", "router"]
 
 _Name = Annotated[str, Path(pattern=FILE_PATTERN, examples=["tunableop_results0.csv"])]
-_ResultsName = Annotated[str, Path(pattern=RESULTS_PATTERN, examples=["tunableop_results0.csv"])]
+FileName = Annotated[str, Path(pattern=RESULTS_PATTERN, examples=["tunableop_results0.csv"])]
 _TEXT: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "What the file holds."},
     304: {"description": "It has not changed."},
@@ -101,9 +101,7 @@ async def read_file(state: Shared, name: _Name, if_none_match: IfNoneMatch = Non
 @router.post(
     "/files/{name}/load", operation_id="files_load", response_model=LoadReport, responses=BUSY, dependencies=WRITES
 )
-async def load_file(
-    state: Shared, name: _ResultsName, request: Annotated[LoadRequest | None, Body()] = None
-) -> LoadReport:
+async def load_file(state: Shared, name: FileName, request: Annotated[LoadRequest | None, Body()] = None) -> LoadReport:
     """Merge the winners of a results file into memory; one of another build is refused, with all that differs."""
     wanted = request or LoadRequest()
     return await state.worker.run(partial(loaded, state.files, state.runtime.context, name, wanted))
@@ -114,7 +112,7 @@ async def load_file(
 )
 async def save_file(
     state: Shared,
-    name: _ResultsName,
+    name: FileName,
     response: Response,
     request: Annotated[SaveRequest | None, Body()] = None,
     if_match: IfMatch = None,

@@ -19,6 +19,11 @@ __all__ = ["devices_of", "router"]
 
 router = APIRouter(tags=["runtime"])
 
+Since = Annotated[
+    int, Query(ge=0, le=2**63 - 1, description="Only events behind this number; the `revision` of the list before.")
+]
+"""What is known of the log, as a query parameter."""
+
 
 @router.get("/", include_in_schema=False)
 @router.get("", operation_id="root")
@@ -105,7 +110,7 @@ async def read_stats(state: Shared) -> dict[str, int]:
 
 
 @router.get("/log", operation_id="log_read", response_model=Listed[LogEntry])
-async def read_log(state: Shared, since: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0) -> Any:
+async def read_log(state: Shared, since: Since = 0) -> Any:
     """Return the last events of the runtime, oldest first."""
     happenings = state.runtime.log(since)
     items = [LogEntry(**each._asdict()) for each in happenings]

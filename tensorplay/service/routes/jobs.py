@@ -18,7 +18,7 @@ from tensorplay.service.schemas import Failure, JobBudget, JobModel, JobRequest,
 from tensorplay.service.state import NOT_CHANGED, WRITES, IfNoneMatch, Shared, State, etag, listed
 from tensorplay.service.worker import BUSY
 
-__all__ = ["JobIdentity", "accepted", "model_of", "router"]
+__all__ = ["JobIdentity", "accepted", "model_of", "router", "started"]
 
 _POLL_S = 0.1
 JobIdentity = Annotated[str, Path(max_length=64, examples=["0123456789abcdef"])]
@@ -80,6 +80,12 @@ async def _signatures(state: State, request: JobRequest) -> Sequence[tuple[str, 
     return found
 
 
+async def started(state: State, request: JobRequest) -> Job:
+    """Start what is asked for; a `Problem` when that is nothing, or another job runs."""
+    budget = request.budget.model_dump(exclude_none=True)
+    return state.jobs.start(await _signatures(state, request), budget=budget)
+
+
 @router.post(
     "/jobs",
     operation_id="jobs_start",
@@ -99,8 +105,7 @@ async def start_job(
     job: Job | None = state.keys.begin(own_key, request)
     if job is None:
         try:
-            budget = request.budget.model_dump(exclude_none=True)
-            job = state.jobs.start(await _signatures(state, request), budget=budget)
+            job = await started(state, request)
         finally:
             state.keys.end(own_key, job)
     return accepted(job, response)
@@ -122,7 +127,7 @@ async def read_job(
     state: Shared,
     identity: JobIdentity,
     response: Response,
-    wait: Annotated[float, Query(ge=0, le=30)] = 0.0,
+    wait: Annotated[float, Query(ge=0, le=30, description="Seconds to wait for its end.")] = 0.0,
     if_none_match: IfNoneMatch = None,
 ) -> Any:
     """Return a job; with `wait`, once it is over, or after so many seconds."""

@@ -6,7 +6,7 @@ Of a rank only the parts that are named here can be asked for: no client says wh
 import re
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 
 from tensorplay.service.identity import ID_PATTERN
 from tensorplay.service.problem_schemas import ProblemModel
@@ -14,6 +14,7 @@ from tensorplay.service.problems import PROBLEM_TYPE, Problem
 from tensorplay.service.rank_line import Answer
 from tensorplay.service.rank_schemas import Disagreement, RankModel, RankSummary
 from tensorplay.service.request_id import REQUEST_ID, request_id_of
+from tensorplay.service.routes.results import Limit
 from tensorplay.service.schemas import Listed
 from tensorplay.service.state import NOT_CHANGED, IfNoneMatch, Shared, State
 
@@ -102,7 +103,7 @@ async def list_ranks(request: Request, state: Shared) -> Any:
 
 
 @router.get("/ranks/disagreements", operation_id="ranks_disagreements", response_model=Listed[Disagreement])
-async def list_disagreements(request: Request, state: Shared, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> Any:
+async def list_disagreements(request: Request, state: Shared, limit: Limit = 100) -> Any:
     """Return the shapes for which ranks recorded different kernels, the greatest difference in time first."""
     ranks = await state.ranks.listed(request.app)
     found = await state.ranks.disagreements(request.app, ranks)

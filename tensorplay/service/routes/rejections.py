@@ -16,7 +16,7 @@ from tensorplay.service.problems import Problem
 from tensorplay.service.routes.jobs import accepted
 from tensorplay.service.routes.results import Identity
 from tensorplay.service.schemas import JobModel, Listed, RejectionCode, RejectionModel
-from tensorplay.service.state import WRITES, Shared, State, etag, listed
+from tensorplay.service.state import NOT_CHANGED, WRITES, IfNoneMatch, Shared, State, content_etag, listed
 
 __all__ = ["rejections_of", "router"]
 
@@ -98,11 +98,16 @@ def _one_or_404(state: State, identity: str) -> RejectionModel:
     raise Problem(404, "not-found", "there is no such rejection; the list may have been cleared")
 
 
-@router.get("/rejections", operation_id="rejections_list", response_model=Listed[RejectionModel])
-async def list_rejections(state: Shared, response: Response) -> Any:
+@router.get("/rejections", operation_id="rejections_list", responses=NOT_CHANGED, response_model=Listed[RejectionModel])
+async def list_rejections(state: Shared, response: Response, if_none_match: IfNoneMatch = None) -> Any:
     """Return the recorded winners that did not run, and what files were refused for, each with its reason."""
-    response.headers["ETag"] = etag(state, "rejections")
-    return listed(rejections_of(state), state.runtime.revision("rejections"))
+    revision, items = state.runtime.revision("rejections"), rejections_of(state)
+    # How often one was met is counted without a new revision.
+    tag = content_etag(state, "rejections", items, len(items), revision)
+    if if_none_match == tag:
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
+    return listed(items, revision)
 
 
 @router.get("/rejections.csv", operation_id="rejections_csv", response_class=Response, responses=CSV)

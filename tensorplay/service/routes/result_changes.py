@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Response
 
@@ -12,7 +12,7 @@ from tensorplay.service.problems import Problem
 from tensorplay.service.routes.results import Identity, model_of, row_or_404
 from tensorplay.service.row import Row
 from tensorplay.service.schemas import Override, ResultModel
-from tensorplay.service.state import WRITES, IfMatch, Shared, State, check_match, etag
+from tensorplay.service.state import WRITES, Confirm, IfMatch, Shared, State, check_match, etag
 from tensorplay.service.worker import BUSY
 
 __all__ = ["router"]
@@ -95,7 +95,7 @@ async def forget_result(state: Shared, identity: Identity, if_match: IfMatch = N
 
 
 @router.delete("/results", operation_id="results_forget_all", status_code=204, responses=BUSY, dependencies=WRITES)
-async def forget_all(state: Shared, confirm: Literal["all"], if_match: IfMatch = None) -> None:
+async def forget_all(state: Shared, confirm: Confirm, if_match: IfMatch = None) -> None:
     """Forget every winner, in memory and file; none while any is pinned."""
     del confirm
     pinned = [row.id for row in await state.runtime.winners.rows(Filter(pinned=True))]

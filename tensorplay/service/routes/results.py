@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -15,42 +16,73 @@ from tensorplay.service.export import CSV, JSON_LINES, as_csv, as_json_lines, as
 from tensorplay.service.identity import ID_PATTERN, shape_id
 from tensorplay.service.listing import Filter
 from tensorplay.service.problems import Problem
-from tensorplay.service.row import Row
+from tensorplay.service.row import Row, gain_of, saved_of
 from tensorplay.service.schemas import Listed, ResultDetail, ResultModel
 from tensorplay.service.state import NOT_CHANGED, IfNoneMatch, Shared, State, etag
 
-__all__ = ["MOST_ROWS", "Sort", "filter_of", "model_of", "models_of", "router", "row_or_404"]
+__all__ = [
+    "MOST_ROWS",
+    "Format",
+    "Limit",
+    "Place",
+    "Sort",
+    "Sorting",
+    "filter_of",
+    "model_of",
+    "models_of",
+    "router",
+    "row_or_404",
+]
 
 MOST_ROWS = 500
 Sort = Literal[
     "op", "-op", "params", "-params", "dtype", "-dtype", "m", "-m", "n", "-n", "k", "-k", "kernel", "-kernel",
-    "device", "-device", "origin", "-origin", "time_ms", "-time_ms",
+    "device", "-device", "origin", "-origin", "time_ms", "-time_ms", "gain", "-gain", "saved_ms", "-saved_ms",
 ]  # fmt: skip
 _ROW_FIELDS = tuple(name for name in ResultModel.model_fields if name in Row._fields)
-# As in `Row.tflops`.
-_SHORTEST_MS = 1e-9
-_Size = Annotated[int | None, Query(ge=0, le=2**63 - 1)]
-_Word = Annotated[str | None, Query(max_length=200)]
+_values_of = itemgetter(*map(Row._fields.index, _ROW_FIELDS))
+_Least = Annotated[int | None, Query(ge=0, le=2**63 - 1, description="The least size that is wanted.")]
+_Most = Annotated[int | None, Query(ge=0, le=2**63 - 1, description="The greatest size that is wanted.")]
+
+
+def _word(description: str, longest: int = 200) -> Any:
+    return Query(max_length=longest, description=description)
+
+
+Sorting = Annotated[
+    Sort,
+    Query(
+        description="What to sort by; `-` turns it round. By `gain` and `saved_ms`, winners whose first choice's time "
+        "is not known are the last, whichever way."
+    ),
+]
+"""The order of winners, as a query parameter."""
+
+Limit = Annotated[int, Query(ge=1, le=MOST_ROWS, description="How many to return at most.")]
+"""The length of a page of a list, as a query parameter."""
+
+Place = Annotated[str | None, Query(max_length=1024, description="The `next` of a list: what follows is returned.")]
+"""Where a list goes on, as a query parameter."""
 
 router = APIRouter(tags=["results"])
 
 
 async def filter_of(
-    op: _Word = None,
-    dtype: _Word = None,
-    transposed: bool | None = None,
-    bias: bool | None = None,
-    device: _Word = None,
-    kernel: Annotated[str | None, Query(max_length=400)] = None,
-    origin: _Word = None,
-    m_min: _Size = None,
-    m_max: _Size = None,
-    n_min: _Size = None,
-    n_max: _Size = None,
-    k_min: _Size = None,
-    k_max: _Size = None,
-    pinned: bool | None = None,
-    q: _Word = None,
+    op: Annotated[str | None, _word("The whole op.")] = None,
+    dtype: Annotated[str | None, _word("Of the operands: `Float64`, `float64` or `double`.")] = None,
+    transposed: Annotated[bool | None, Query(description="Whether the right operand is.")] = None,
+    bias: Annotated[bool | None, Query(description="Whether a bias is added.")] = None,
+    device: Annotated[str | None, _word("The device of the signature, such as `0` or `cpu`.")] = None,
+    kernel: Annotated[str | None, _word("The whole kernel id.", 400)] = None,
+    origin: Annotated[str | None, _word("`file`, `measured here` or `override`.")] = None,
+    m_min: _Least = None,
+    m_max: _Most = None,
+    n_min: _Least = None,
+    n_max: _Most = None,
+    k_min: _Least = None,
+    k_max: _Most = None,
+    pinned: Annotated[bool | None, Query(description="Whether nothing changes it until it is unpinned.")] = None,
+    q: Annotated[str | None, _word("Part of the op, params or kernel, in any case of letters.")] = None,
 ) -> Filter:
     """Return the filter that a query asks for; a dtype may be `Float64`, `float64` or `double`."""
     known = dtype_called(dtype) if dtype else None
@@ -60,19 +92,24 @@ async def filter_of(
     )  # fmt: skip
 
 
+Format = Annotated[
+    Literal["spreadsheet", "tunableop"],
+    Query(description="`spreadsheet` is safe for those; `tunableop` is exactly as a file of the library has it."),
+]
+"""The kind of an export, as a query parameter."""
+
 Wanted = Annotated[Filter, Depends(filter_of)]
 Identity = Annotated[str, Path(pattern=ID_PATTERN, examples=["0123456789abcdef"])]
 
 
 def _fields(row: Row, first_choice_ms: float | None) -> dict[str, Any]:
-    is_known = first_choice_ms is not None and row.time_ms > _SHORTEST_MS
-    return {
-        **{name: getattr(row, name) for name in _ROW_FIELDS},
-        "shape_id": shape_id(row.op, row.params),
-        "tflops": row.tflops,
-        "first_choice_ms": first_choice_ms,
-        "gain": first_choice_ms / row.time_ms if is_known and first_choice_ms is not None else None,
-    }
+    fields: dict[str, Any] = dict(zip(_ROW_FIELDS, _values_of(row), strict=True))
+    fields["shape_id"] = shape_id(row.op, row.params)
+    fields["tflops"] = row.tflops
+    fields["first_choice_ms"] = first_choice_ms
+    fields["gain"] = gain_of(row.time_ms, first_choice_ms)
+    fields["saved_ms"] = saved_of(row.time_ms, first_choice_ms)
+    return fields
 
 
 def _fields_of(state: State, rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -103,9 +140,9 @@ async def list_results(
     request: Request,
     state: Shared,
     wanted: Wanted,
-    sort: Sort = "op",
-    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
-    cursor: Annotated[str | None, Query(max_length=1024)] = None,
+    sort: Sorting = "op",
+    limit: Limit = 100,
+    cursor: Place = None,
     if_none_match: IfNoneMatch = None,
 ) -> Any:
     """Return winners, page by page; a page goes on where the last one ended, whatever was added meanwhile."""
@@ -128,7 +165,7 @@ async def list_results(
 async def export_csv(
     state: Shared,
     wanted: Wanted,
-    format: Literal["spreadsheet", "tunableop"] = "spreadsheet",  # noqa: A002 - the API's word
+    format: Format = "spreadsheet",  # noqa: A002 - the API's word
 ) -> Response:
     """Return winners as CSV: safe for spreadsheets, or exactly as a results file has them."""
     rows = await state.runtime.winners.rows(wanted)
