@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from tensorplay.database.record import check_signature
 from tensorplay.errors import RecordError
@@ -280,12 +280,12 @@ def _limited(shown: dict[str, Fact], facts: Facts) -> dict[str, Fact]:
     return shown | dict(further[: _MOST_FACTS - len(shown)])
 
 
-def _is_number(value: Fact) -> bool:
+def _is_number(value: Fact) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_time(value: Fact) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return _is_number(value) and value >= 0
 
 
 def _clocks(values: object) -> dict[str, int]:

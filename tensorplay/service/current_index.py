@@ -64,12 +64,7 @@ class CurrentIndex:
     def _at_hand(self) -> ResultsIndex | None:
         """Return all winners when they are known but for a few that changed, which takes no time."""
         revision, known = self._context.results_revision(), self._known
-        if known.revision >= revision:
-            return known
-        changed = self._context.changed_since(known.revision) if known.revision >= 0 else None
-        if changed is None or len(changed) > MOST_MOVED:
-            return None
-        return self._kept(known.updated(revision, changed, self._context.recorded_of(changed)))
+        return known if known.revision >= revision else self._updated(known, revision, most=MOST_MOVED)
 
     def _made(self, wanted: int) -> ResultsIndex:
         """Return all winners, of a revision or a later one."""
@@ -77,13 +72,20 @@ class CurrentIndex:
         if known.revision >= wanted:
             return known
         revision = self._context.results_revision()
-        changed = self._context.changed_since(known.revision) if known.revision >= 0 else None
-        if changed is not None:
-            return self._kept(known.updated(revision, changed, self._context.recorded_of(changed)))
+        updated = self._updated(known, revision)
+        if updated is not None:
+            return updated
         index = ResultsIndex(revision, self._context.each_recorded(), known, first_choices=self._context.first_choices)
         # What a list shows beside the winners is in a file, which is read here as far as it goes.
         self._context.first_choices(())
         return self._kept(index)
+
+    def _updated(self, known: ResultsIndex, revision: int, *, most: int | None = None) -> ResultsIndex | None:
+        """Return the winners as they have become; None where more than `most` changed, or it is not known which."""
+        changed = self._context.changed_since(known.revision) if known.revision >= 0 else None
+        if changed is None or (most is not None and len(changed) > most):
+            return None
+        return self._kept(known.updated(revision, changed, self._context.recorded_of(changed)))
 
     def _kept(self, index: ResultsIndex) -> ResultsIndex:
         with self._lock:

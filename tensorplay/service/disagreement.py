@@ -3,13 +3,14 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from tensorplay.runtime.slices import emptied, sorted_in_slices
 from tensorplay.service.identity import result_id, without_device
+from tensorplay.service.made_rows import MadeRows
 from tensorplay.service.rank_schemas import Disagreement, RankWinner
 
-__all__ = ["Disagreements", "FoundDisagreements", "Winner", "winner_of"]
+__all__ = ["Disagreements", "Winner", "winner_of"]
 
 # Rank, op, params, kernel and time: a plain tuple, as in `Entries`.
 _Told = tuple[int, str, str, str, float]
@@ -36,28 +37,6 @@ def winner_of(op: object, params: object, kernel: object, time_ms: object) -> Wi
     return Winner(op, params, kernel, float(time_ms))
 
 
-class FoundDisagreements(Sequence[Disagreement]):
-    """Disagreements in great number: each is made when it is asked for, from what the collector does not look at."""
-
-    def __init__(self, found: Sequence[_Winners] = ()) -> None:
-        self._found = found
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    @overload
-    def __getitem__(self, place: int) -> Disagreement: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Disagreement]: ...
-
-    def __getitem__(self, place: int | slice) -> Disagreement | Sequence[Disagreement]:
-        """Give the disagreement in a place, or those in some places."""
-        if isinstance(place, slice):
-            return list(map(_disagreement, self._found[place]))
-        return _disagreement(self._found[place])
-
-
 class Disagreements:
     """The winners of all ranks, by shape."""
 
@@ -68,7 +47,7 @@ class Disagreements:
         """Count a winner of a rank in."""
         self._winners[winner.op, without_device(winner.params)].append((local_rank, *winner))
 
-    def taken(self) -> FoundDisagreements:
+    def taken(self) -> Sequence[Disagreement]:
         """Return the shapes with more than one kernel, the greatest difference in time first; leave no winners here."""
         found = [
             tuple(winners)
@@ -76,7 +55,7 @@ class Disagreements:
             for winners in part
             if len({kernel for _, _, _, kernel, _ in winners}) > 1
         ]
-        return FoundDisagreements(sorted_in_slices(found, _place))
+        return MadeRows(sorted_in_slices(found, _place), _disagreement)
 
 
 def _shape(winners: _Winners) -> tuple[str, str]:

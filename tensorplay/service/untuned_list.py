@@ -1,15 +1,16 @@
 """The signatures that have no winner, as a list that is paged: the most called first."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, overload
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tensorplay.gemm import Signature
 from tensorplay.runtime.slices import paced, sorted_in_slices
 from tensorplay.service.cursor import Cursor
 from tensorplay.service.identity import result_id
+from tensorplay.service.made_rows import MadeRows
 
-__all__ = ["UntunedRow", "UntunedRows", "page_of", "untuned_rows"]
+__all__ = ["UntunedRow", "page_of", "untuned_rows"]
 
 _Raw = tuple[str, str, int]
 
@@ -32,36 +33,10 @@ class UntunedRow(NamedTuple):
         return Signature(self.op, self.params)
 
 
-class UntunedRows(Sequence[UntunedRow]):
-    """Rows in great number: kept as plain tuples, which the garbage collector does not look at, as in `Entries`."""
-
-    def __init__(self, rows: Sequence[_Raw]) -> None:
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[UntunedRow]:
-        """Give every row in turn."""
-        return map(UntunedRow._make, self._rows)
-
-    @overload
-    def __getitem__(self, place: int) -> UntunedRow: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[UntunedRow]: ...
-
-    def __getitem__(self, place: int | slice) -> UntunedRow | Sequence[UntunedRow]:
-        """Give the row in a place, or those in some places."""
-        if isinstance(place, slice):
-            return [UntunedRow._make(row) for row in self._rows[place]]
-        return UntunedRow._make(self._rows[place])
-
-
-def untuned_rows(signatures: Iterable[tuple[str, str]], calls: Mapping[Signature, int]) -> UntunedRows:
+def untuned_rows(signatures: Iterable[tuple[str, str]], calls: Mapping[Signature, int]) -> Sequence[UntunedRow]:
     """Return the rows of a list, the most called first."""
     rows = [(op, params, calls.get(Signature(op, params), 0)) for op, params in paced(signatures)]
-    return UntunedRows(sorted_in_slices(rows, _place))
+    return MadeRows(sorted_in_slices(rows, _place), UntunedRow._make)
 
 
 def page_of(rows: Sequence[UntunedRow], limit: int, after: Cursor | None) -> tuple[Sequence[UntunedRow], Cursor | None]:
