@@ -100,7 +100,7 @@ class Service:
             return
         self._state.hub.close()
         self._state.jobs.close()
-        self._state.runtime.close()
+        self._state.runtime.leave()
         self._is_stopped = True
         if self._end is not None:
             loop, end = self._end
@@ -109,6 +109,8 @@ class Service:
                 loop.call_soon_threadsafe(end.set)
         if self._thread is not threading.current_thread():
             self._thread.join(_STOP_S)
+        # What was asked for before may still have been answered until now.
+        self._state.worker.close()
         self._close_listeners()
         self._presence.close()
         self._app.state.tensorplay_sessions.close_all()

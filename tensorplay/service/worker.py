@@ -5,9 +5,10 @@ wait for either, and lists are made on a third. All are daemons: an interpreter 
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Thread, current_thread
 from typing import Any, NamedTuple, TypeVar
 
 from tensorplay.locks import ForkSafeLock
@@ -18,6 +19,8 @@ __all__ = ["BUSY", "MOST_WAITING", "Worker"]
 
 MOST_WAITING = 32
 """How many functions wait for a thread; one more is refused."""
+
+_END_S = 0.3
 
 BUSY: dict[int | str, dict[str, Any]] = {
     503: {"model": ProblemModel, "description": "Too many wait for the disk, or another process holds the file."}
@@ -83,13 +86,14 @@ class _Lane:
             self._tasks.put(_Task(function, loop, future))
         return await future
 
-    def close(self) -> None:
+    def close(self) -> Thread | None:
         with self._lock:
-            self._thread = None
+            thread, self._thread = self._thread, None
             tasks, self._tasks = self._tasks, SimpleQueue()
         while (task := _next(tasks)) is not None:
             task.tell(task.future.cancel)
         tasks.put(None)
+        return thread
 
     def __del__(self) -> None:
         # Else the thread of an application that nobody closed would wait for ever.
@@ -117,10 +121,12 @@ class Worker:
         return await self._computing.run(function)
 
     def close(self) -> None:
-        """Let the threads end with what they do now."""
-        self._computing.close()
-        self._reading.close()
-        self._writing.close()
+        """Let the threads end with what they do now, and wait a moment for that: an idle one ends at once."""
+        threads = [each.close() for each in (self._computing, self._reading, self._writing)]
+        until = time.monotonic() + _END_S
+        for each in threads:
+            if each is not None and each is not current_thread():
+                each.join(max(0.0, until - time.monotonic()))
 
 
 def _work(tasks: _Tasks) -> None:

@@ -53,6 +53,15 @@ def test_a_wait_for_a_job_is_answered(service: Service, caplog: pytest.LogCaptur
     assert found == [200]
 
 
+def test_no_thread_is_left_of_what_was_asked_for(service: Service) -> None:
+    # An idle worker that is told to end takes a moment for it; the moment is longer while others use the processor.
+    for path in ("metrics", "api/v1/results", "api/v1/files", "results"):
+        httpx.get(f"{service.url}{path}").raise_for_status()
+    assert any(each.name == "tensorplay-lists" for each in threading.enumerate())
+    service.stop()
+    assert [each.name for each in threading.enumerate() if each.name.startswith("tensorplay-")] == []
+
+
 def test_half_an_upload_and_an_unread_answer_are_cut_off(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     head = f"Host: localhost\r\nX-TensorPlay-Token: {service.token}\r\nContent-Type: application/json\r\n"
     with ExitStack() as stack:
