@@ -1,8 +1,6 @@
 """Every page in a browser: nothing fails, nothing leaves the host, everyone can read it."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +10,6 @@ from tensorplay.service import Service
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
 PAGES = ("", "results", "result", "untuned", "rejections", "jobs", "settings", "events", "devices")
 Open = Callable[..., "Page"]
 
@@ -31,8 +28,6 @@ def test_a_page_is_drawn_and_accessible(
         page.wait_for_selector("#live-state[data-state=live]")
         if not name:
             page.wait_for_selector("#calls-chart canvas")
-        if os.environ.get("TENSORPLAY_SCREENSHOTS"):
-            page.screenshot(path=IMAGES / f"dashboard-{name or 'overview'}-{scheme}.png")
         page.evaluate(axe)
         found: dict[str, Any] = page.evaluate("axe.run({resultTypes: ['violations']})")
         told = [(each["id"], [node["html"][:200] for node in each["nodes"]][:3]) for each in found["violations"]]
