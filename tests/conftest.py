@@ -11,12 +11,24 @@ _NOT_TESTED = re.compile(r"(?<=Skipped: )[^\"']* NOT tested[^\"']*")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let hypothesis not assert how long an example takes: that is the machine's affair."""
+    """Let no library assert how long something takes: that is the machine's affair."""
     if config.pluginmanager.hasplugin("hypothesispytest"):
         from hypothesis import settings
 
         settings.register_profile("tests", deadline=None)
         settings.load_profile("tests")
+    _be_patient()
+
+
+def _be_patient() -> None:
+    """Let a client wait longer than httpx's five seconds: other tests, and other programs, use the processor too."""
+    try:
+        from httpx import _config
+    except ImportError:
+        return
+    # It is the default value of a parameter of every function there, and no other way to change that is offered.
+    limits = _config.DEFAULT_TIMEOUT_CONFIG
+    limits.connect = limits.read = limits.write = limits.pool = 60.0
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

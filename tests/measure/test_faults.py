@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -134,6 +134,8 @@ def test_whoever_drops_or_doubles_an_end_of_the_sums_is_refused(
     operands = operands_of(problem, seed)
     end = slice(max(0, problem.k - count), None) if is_at_end else slice(0, count)
     whole, part = operands.left @ operands.right, operands.left[:, end] @ operands.right[end]
+    # Of a hundred elements with a bias and a C, a ReLU hides one in both ways: nothing can be told of that one alone.
+    assume(right_results(operands).any())
     assert not is_accepted(operands, with_product(operands, whole + (factor - 1) * part))
 
 

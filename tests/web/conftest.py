@@ -144,7 +144,7 @@ def open_page(browser: "Browser", service: Service) -> Iterator[Callable[..., "P
     def open_(path: str = "", *, url: str = "", **options: Any) -> "Page":
         base = url or service.url
         context = browser.new_context(**options)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(30_000)
         watched = Watched(context, base)
         opened.append((context, watched))
         page = context.new_page()

@@ -19,20 +19,22 @@ def states(client: httpx.Client) -> list[str]:
     return [each["state"] for each in client.get("api/v1/ranks").json()["items"]]
 
 
-def test_a_rank_that_was_killed_leaves_nothing_that_lasts_and_its_place_is_free(job: Any) -> None:
+def test_a_rank_that_was_killed_leaves_nothing_that_lasts_and_its_place_is_free(
+    job: Any, eventually: Eventually
+) -> None:
     first, second = job.start_all(2)
     left = job.sockets / "1.sock"
     with first.client() as client:
-        assert states(client) == ["reachable", "reachable"]
+        assert eventually(lambda: states(client) == ["reachable", "reachable"])
         second.kill()
         assert left.exists()
         assert states(client) == ["reachable", "unreachable"]
         assert not left.exists()
         # What is no rank that is expected any more is forgotten.
-        assert states(client) == ["reachable"]
+        assert eventually(lambda: states(client) == ["reachable"])
         third = job.start(1)
         assert third.url == f"unix:{left}"
-        assert states(client) == ["reachable", "reachable"]
+        assert eventually(lambda: states(client) == ["reachable", "reachable"])
 
 
 def test_a_rank_takes_the_place_of_a_dead_one_and_never_that_of_a_living_one(job: Any) -> None:
@@ -115,23 +117,23 @@ def test_a_process_that_does_not_stop_its_service_leaves_nothing_either(job: Any
     assert list(job.folder.iterdir()) == []
 
 
-def test_a_forked_child_takes_nothing_away_from_its_rank(job: Any) -> None:
+def test_a_forked_child_takes_nothing_away_from_its_rank(job: Any, eventually: Eventually) -> None:
     first, second = job.start_all(2)
     assert second.run("started.is_running, (lambda pid: os.waitpid(pid, 0)[1] if pid else sys.exit(7))(os.fork())") == (
         "(True, 1792)"
     )
     with first.client() as client:
-        assert states(client) == ["reachable", "reachable"]
+        assert eventually(lambda: states(client) == ["reachable", "reachable"])
     assert len(list(job.folder.glob("*.json"))) == 2
 
 
-def test_the_first_rank_serves_its_address_where_its_folder_is_refused(job: Any) -> None:
+def test_the_first_rank_serves_its_address_where_its_folder_is_refused(job: Any, eventually: Eventually) -> None:
     job.folder.mkdir()
     job.folder.chmod(0o755)
     program = "import warnings; warnings.simplefilter('always')\n" + job.start.__globals__["PROGRAM"]
     first = job.start(0, program)
     with first.client() as client:
-        assert states(client) == ["reachable"]
+        assert eventually(lambda: states(client) == ["reachable"])
     code, errors = first.end()
     assert code == 0
     assert "SettingWarning: rank 8 has no socket" in errors and "mode is 0755" in errors
