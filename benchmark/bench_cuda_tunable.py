@@ -32,8 +32,9 @@ from harness.cuda_command import NO_DEVICE, finish, options_of, parser_of, say_n
 from harness.cuda_shapes import PRIMING, SEED_SHAPES, CudaShape, product_of
 from harness.cuda_timing import back_to_back_us
 from harness.fresh import FreshProcessError
+from harness.machine import metadata
 from harness.prepared import PreparedProcess
-from harness.result import Figure, Goal, Result
+from harness.result import Figure, Goal, Result, write
 from harness.spread import spread_of
 
 from tensorplay import tunable
@@ -158,26 +159,31 @@ def _noting(
 
 
 def measure(options: argparse.Namespace) -> Result:
-    """Run all repeats; a shape of which a process failed in each is left out of the figures."""
+    """Run all repeats; a shape of which a process failed in each is left out of the figures.
+
+    The result so far is written after each repeat, for whoever is ended before the last one.
+    """
     shapes, milliseconds = (SEED_SHAPES[-1:], 5.0) if options.quick else (SEED_SHAPES, 200.0)
     rng = random.Random(0)  # noqa: S311 - an order, not a secret
     found: list[Answers] = [{mode: [] for mode in MODES} for _ in shapes]
     failures: list[str] = []
     begin, done, wanted = time.monotonic(), 0, 1 if options.quick else options.repeats
+
+    def so_far() -> Result:
+        settings = {"repeats": done, "repeats wanted": wanted, "milliseconds a steady state": milliseconds}
+        return summed_up(shapes, found, failures, settings)
+
     # What is left out is better than what a time limit takes away.
-    while done < wanted and (time.monotonic() - begin) * (done + 1) <= SECONDS * max(done, 1):
+    while done < wanted and (time.monotonic() - begin) * (done + 1) <= options.seconds * max(done, 1):
         done += 1
         answers, failed = one_repeat(shapes, milliseconds, rng)
         failures += failed
         for all_of_shape, of_shape in zip(found, answers, strict=True):
             for mode in MODES:
                 all_of_shape[mode] += of_shape[mode]
-    return summed_up(
-        shapes,
-        found,
-        failures,
-        {"repeats": done, "repeats wanted": wanted, "milliseconds a steady state": milliseconds},
-    )
+        if options.results is not None:
+            write(so_far(), options.results, metadata() | {"quick": options.quick})
+    return so_far()
 
 
 def summed_up(
@@ -262,6 +268,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and return the exit status."""
     parser = parser_of(__doc__)
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="repeats; default 5")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        metavar="S",
+        help=f"no repeat that would end later; default {SECONDS:g}",
+    )
     options = options_of(parser, arguments)
     if options.repeats < 1:
         parser.error("--repeats: at least 1")

@@ -10,10 +10,10 @@ Each part runs in a process of its own, and keeps its rows in a file after each 
 - `quality`: what a search of 3 s finds of what one of 60 s finds, on every fifth shape;
 - `wrong`: 2,000 recorded winners of random problems against float64.
 
-All of it takes most of an hour, so it can be shared and cut: `--gpus N` gives each of N devices every N-th item, at the
-same time; `--parts` and `--shapes A:B` (items of the parts' own lists; the list of `wrong` has chunks of 100 problems)
-measure less, and `--merge FOLDER...` puts together what the runs left, anywhere below those folders. `--plan` tells
-beforehand what it takes.
+All of it takes more than half an hour, so it can be shared and cut: `--gpus N` gives each of N devices every N-th item,
+at the same time; `--parts` and `--shapes A:B` (items of the parts' own lists; the list of `wrong` has chunks of 100
+problems) measure less, and `--merge FOLDER...` puts together what the runs left, anywhere below those folders. `--plan`
+tells beforehand what it takes.
 """
 
 import argparse
@@ -30,12 +30,12 @@ from harness.cuda_command import NO_DEVICE, options_of, parser_of, say_no_device
 from harness.machine import metadata
 from harness.result import Result, write
 from selection.document import merged_parts, read_documents
-from selection.estimate import plan_text
+from selection.estimate import plan_text, shortest_seconds
 from selection.figures import PARTS
 from selection.running import expected_items, run_part, wanted_items
 from selection.setting import Setting
 from selection.shapes import DECODE_SHAPES, SHAPES, parse_slice
-from selection.sharing import devices_of, parse_share, run_shares
+from selection.sharing import devices_of, parse_share, run_shares, share_folders
 from selection.summary import result_of, short_text
 
 FOLDER = "selection_parts"
@@ -44,7 +44,7 @@ SHORTFALL = ""
 
 _QUICK_PARTS = PARTS[:2]
 # What a part's process may take beyond its limit, to end by itself.
-_GRACE_SECONDS = 40.0
+_GRACE_SECONDS = 25.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,7 +84,7 @@ def _run(parts: Sequence[str], words: Sequence[str], setting: Setting, options: 
         ours = ["--results", str(results), "--work", str(setting.work if options.work else temporary)]
         for part in parts:
             left = end - time.monotonic()
-            if left < _GRACE_SECONDS:
+            if left < max(_GRACE_SECONDS, shortest_seconds(part, setting)):
                 sys.stderr.write(f"{part} is left out: the time is up\n")
                 continue
             command = [sys.executable, str(Path(__file__).resolve()), *words, *ours, "--part", part]
@@ -105,7 +105,10 @@ def _run_on_several(words: Sequence[str], setting: Setting, options: argparse.Na
         results = (options.results or Path(temporary)).resolve()
         work = setting.work if options.work else Path(temporary)
         run_shares([sys.executable, str(Path(__file__).resolve()), *words], options.gpus, results, work)
-        return _finish(read_documents([results]), setting, options)
+        # Not all of the results: there may be those of earlier runs, of other code.
+        return _finish(
+            read_documents(folder / FOLDER for folder in share_folders(results, options.gpus)), setting, options
+        )
 
 
 def _finish(documents: list[dict[str, object]], setting: Setting, options: argparse.Namespace) -> int:

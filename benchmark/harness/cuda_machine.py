@@ -1,7 +1,9 @@
 """The device a figure was measured on: driver, libraries, clocks."""
 
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 from tensorplay.backends.cublaslt.device import device
 from tensorplay.backends.cublaslt.library import available, library_identity, library_version
 
-__all__ = ["clocks", "libraries", "parse_query", "reason_for_no_device"]
+__all__ = ["clocks", "libraries", "parse_query", "reason_for_no_device", "system_name"]
 
 _PACKAGES = ("torch", "nvmath-python", "cuda-bindings", "cuda-pathfinder", "nvidia-cublas")
 _QUERIED = {
@@ -48,19 +50,29 @@ def libraries() -> dict[str, object]:
 
 def clocks() -> dict[str, object]:
     """Return name, driver, clocks, temperature and power of device 0 as of now; empty where nothing tells."""
+    name = system_name(os.environ)
     try:
-        return _by_nvml(import_module("pynvml"))
+        return _by_nvml(import_module("pynvml"), name)
     except ImportError:
-        return _by_command()
+        return _by_command(name)
     except Exception as error:  # noqa: BLE001 - of NVML's own kind, and no reason to lose the figures
         sys.stderr.write(f"NVML does not answer: {error}\n")
-        return _by_command()
+        return _by_command(name)
 
 
-def _by_nvml(nvml: Any) -> dict[str, object]:
+def system_name(environ: Mapping[str, str]) -> str:
+    """Return what the system calls device 0 of this process, a number or a UUID: it counts hidden ones too."""
+    return environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
+
+
+def _by_nvml(nvml: Any, device_name: str) -> dict[str, object]:
     nvml.nvmlInit()
     try:
-        handle = nvml.nvmlDeviceGetHandleByIndex(0)
+        handle = (
+            nvml.nvmlDeviceGetHandleByIndex(int(device_name))
+            if device_name.isdecimal()
+            else nvml.nvmlDeviceGetHandleByUUID(device_name)
+        )
         return {
             "name": _text(nvml.nvmlDeviceGetName(handle)),
             "driver": _text(nvml.nvmlSystemGetDriverVersion()),
@@ -75,9 +87,9 @@ def _by_nvml(nvml: Any) -> dict[str, object]:
         nvml.nvmlShutdown()
 
 
-def _by_command() -> dict[str, object]:
+def _by_command(device_name: str) -> dict[str, object]:
     query = f"--query-gpu={','.join(_QUERIED.values())}"
-    command = ("nvidia-smi", "--id=0", query, "--format=csv,noheader,nounits")
+    command = ("nvidia-smi", f"--id={device_name}", query, "--format=csv,noheader,nounits")
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError):

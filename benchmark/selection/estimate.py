@@ -1,18 +1,18 @@
 """How long a part will take, before it is begun: device time is short, and one command even shorter."""
 
+from selection.part_again import BATCH
 from selection.setting import Setting
 
-__all__ = ["estimated_seconds", "plan_text"]
+__all__ = ["estimated_seconds", "plan_text", "shortest_seconds"]
 
 # Of a process: interpreter, torch, the CUDA context and the libraries' first calls.
-_START = 12.0
+_START = 8.0
 # Of each search: everything before and after it.
 _AROUND = 0.8
 # Of a shape's comparison without the search: JAX's compiler, nvmath's autotune, captures, rounds.
-_COMPARISON = 6.0
+_COMPARISON = 3.0
 _CEILINGS = 5.0
-_FRESH, _DECODE, _COMPARED, _CHUNK = 1.2, 1.5, 0.6, 15.0
-_BATCH = 6
+_FRESH, _DECODE, _COMPARED, _CHUNK = 0.8, 0.5, 0.6, 21.0
 
 
 def estimated_seconds(part: str, items: int, setting: Setting) -> float:
@@ -22,11 +22,16 @@ def estimated_seconds(part: str, items: int, setting: Setting) -> float:
         "shapes": search + _COMPARISON,
         "fresh": _FRESH,
         "decode": search + _DECODE,
-        "again": setting.repeats * search + _COMPARED + (setting.repeats + 1) * _START / 2 / _BATCH,
-        "quality": search + setting.long_seconds + _AROUND + _COMPARED + _START,
+        "again": setting.repeats * search + _COMPARED + (setting.repeats + 1) * _START / 2 / BATCH,
+        "quality": search + setting.long_seconds + _AROUND + _COMPARED,
         "wrong": _CHUNK,
     }[part]
     return _START + (_CEILINGS if part in {"shapes", "decode"} else 0.0) + items * each
+
+
+def shortest_seconds(part: str, setting: Setting) -> float:
+    """Return about how many seconds a part takes before it has anything to keep."""
+    return estimated_seconds(part, BATCH if part == "again" else 1, setting)
 
 
 def plan_text(counts: dict[str, int], setting: Setting) -> str:

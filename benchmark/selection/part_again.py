@@ -1,23 +1,26 @@
 """Fresh tuning processes: whether each finds the same winner, or one within 1 %."""
 
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from harness.fresh import FreshProcessError
 from harness.prepared import PreparedProcess
 
 from selection import processes
 from selection.setting import Setting, shapes_by_name
 
-__all__ = ["DEFAULT", "items", "measured", "slowest_over_fastest"]
+__all__ = ["BATCH", "DEFAULT", "items", "measured", "slowest_over_fastest"]
 
 DEFAULT = slice(None, None, 5)
 """Every fifth shape: 12 of 57."""
 
 _BREADTH = "search"
-# Shapes of one round of processes: so much is lost to a time limit at most.
-_BATCH = 6
+BATCH = 6
+"""Shapes of one round of processes, whose rows come together: so much is lost to a time limit at most."""
+
 _TIMEOUT = 590.0
 
 
@@ -27,12 +30,16 @@ def items(setting: Setting) -> list[str]:
 
 
 def measured(setting: Setting, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield one row a shape; the processes have the device one after another."""
+    """Yield one row a shape; the processes have the device one after another. A batch that fails is left out."""
     named = shapes_by_name(setting.shapes)
-    for start in range(0, len(wanted), _BATCH):
-        batch = wanted[start : start + _BATCH]
+    for start in range(0, len(wanted), BATCH):
+        batch = wanted[start : start + BATCH]
         shapes = [list(named[item]) for item in batch]
-        found, times = _tuned_and_compared(shapes, setting)
+        try:
+            found, times = _tuned_and_compared(shapes, setting)
+        except FreshProcessError as error:
+            sys.stderr.write(f"{batch}: {error}\n")
+            continue
         for place, item in enumerate(batch):
             kernels = [each[place]["kernel"] for each in found]
             yield {

@@ -66,8 +66,11 @@ def run_part(
     resume : bool
         Whether what the folder's documents have already is kept, and not measured again.
     seconds : float
-        No item is begun that would end later, as long as the longest so far took.
+        No item is begun that would end later, as long as the longest so far took. Where a part measures several at
+        once, what it has measured is kept.
     """
+    module = _module(part)
+    batch = getattr(module, "BATCH", 1)
     path = document_path(folder, part, setting.wanted)
     kept = json.loads(path.read_text(encoding="utf-8"))["rows"] if resume and path.exists() else []
     done = set(merged_parts(read_documents([folder])).get(part, {})) if resume else set()
@@ -81,13 +84,14 @@ def run_part(
     already = len(kept)
     begin = last = now()
     longest = 0.0
-    for row in _module(part).measured(setting, wanted) if wanted else ():
+    for row in module.measured(setting, wanted) if wanted else ():
         longest, last = max(longest, now() - last), now()
         document["rows"].append(row)
         document["metadata"]["clocks_after"] = clocks()
         saved(path, document)
         sys.stderr.write(f"{part} {len(document['rows'])}: {row['item']} ({now() - begin:.0f} s)\n")
-        if now() - begin + longest > seconds:
+        is_batch_done = (len(document["rows"]) - already) % batch == 0
+        if is_batch_done and now() - begin + longest > seconds:
             break
     document["metadata"]["libraries"] = dict(facts_of_device()) | {"further packages": _further_packages()}
     saved(path, document)

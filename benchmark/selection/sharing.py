@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Share", "devices_of", "parse_share", "run_shares"]
+__all__ = ["Share", "devices_of", "parse_share", "run_shares", "share_folders"]
 
 _SHARE = re.compile(r"(\d{1,3})/(\d{1,3})")
 
@@ -40,6 +40,11 @@ def devices_of(count: int, environ: Mapping[str, str]) -> list[str]:
     return named[:count] or [str(number) for number in range(count)]
 
 
+def share_folders(folder: Path, count: int) -> list[Path]:
+    """Return the folders below one that so many shares have, in the order of the devices."""
+    return [folder / f"gpu{number}" for number in range(count)]
+
+
 def run_shares(command: Sequence[str], count: int, results: Path, work: Path) -> list[int]:
     """Run the command once a device, all at once, with a share, a folder of results and one of work each.
 
@@ -49,9 +54,10 @@ def run_shares(command: Sequence[str], count: int, results: Path, work: Path) ->
         The exit statuses, in the order of the devices.
     """
     running = []
-    for number, device in enumerate(devices_of(count, os.environ)):
+    folders_of = zip(share_folders(results, count), share_folders(work, count), strict=True)
+    for number, (device, places) in enumerate(zip(devices_of(count, os.environ), folders_of, strict=True)):
         ours = ("--gpus", "1", "--share", f"{number}/{count}")
-        folders = ("--results", str(results / f"gpu{number}"), "--work", str(work / f"gpu{number}"))
+        folders = ("--results", str(places[0]), "--work", str(places[1]))
         environ = os.environ | {"CUDA_VISIBLE_DEVICES": device}
         # What each has is put together afterwards; what it says of its share alone would only confuse.
         running.append(subprocess.Popen((*command, *ours, *folders), env=environ, stdout=subprocess.DEVNULL))

@@ -1,8 +1,11 @@
+import argparse
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,13 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         (sys.executable, str(BENCHMARK / script), *arguments), capture_output=True, text=True, check=False
     )
+
+
+def is_running(process: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -89,6 +99,32 @@ def test_a_prepared_process_that_fails_tells_why(tmp_path: Path) -> None:
         process.wait_until_ready()
 
 
+def test_a_prepared_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
+    # Another process keeps its input open, so that it does not end for want of it.
+    code = (
+        "import os, signal, subprocess, harness.cuda_machine as m; from harness.prepared import PreparedProcess;"
+        f"p = PreparedProcess(m.parse_query, directory={str(tmp_path)!r}); p.wait_until_ready();"
+        "kept = subprocess.Popen(('sleep', '60'), pass_fds=[p._process.stdin.fileno()], stdout=subprocess.DEVNULL);"
+        "print(p._process.pid, kept.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(BENCHMARK), str(ROOT)))}
+    done = subprocess.run((sys.executable, "-c", code), env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    child, kept = map(int, done.stdout.split())
+    try:
+        deadline = time.monotonic() + 30
+        while is_running(child):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert is_running(kept)
+    finally:
+        os.kill(kept, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("visible", "name"), [(None, "0"), ("", "0"), ("3,1", "3"), ("GPU-9", "GPU-9")])
+def test_clocks_are_those_of_the_device_that_a_process_sees_first(visible: str | None, name: str) -> None:
+    assert cuda_machine.system_name({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}) == name
+
+
 def test_clocks_are_numbers_where_the_driver_tells_them() -> None:
     found = cuda_machine.parse_query(QUERIED)
     assert (found["name"], found["sm_mhz"], found["power_w"]) == ("NVIDIA H200", 1980.0, "[N/A]")
@@ -132,6 +168,26 @@ def test_the_goals_of_first_calls_are_judged_by_medians() -> None:
     assert "4096x4096x4096 float32" in result.render(summed_up(noisy))
     told = summed_up(noisy).settings["calls: first_ms user_ms system_ms faults"]["4096x4096x4096 float32"]
     assert told["replay"] == ["50 3 1 400", "5 3 1 400", "5 3 1 400"]
+
+
+def test_each_repeat_of_first_calls_is_written_before_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = answered({"bare": 5.0, "default": 100.0, "tuning": 200.0, "replay": 5.0})
+    repeats = iter([([answers] * 5, ["one process failed"])])
+    monkeypatch.setattr(bench_tunable, "one_repeat", lambda *_arguments: next(repeats))
+    options = argparse.Namespace(quick=False, repeats=3, seconds=60.0, results=tmp_path)
+    # Whoever ends the run, ends it in a repeat.
+    with pytest.raises(StopIteration):
+        bench_tunable.measure(options)
+    written = json.loads((tmp_path / "cuda_tunable.json").read_text())
+    assert (written["settings"]["repeats"], written["settings"]["repeats wanted"]) == (1, 3)
+    assert len(written["rows"]) == 5
+
+
+def test_no_repeat_is_begun_that_would_end_too_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = answered({"bare": 5.0, "default": 100.0, "tuning": 200.0, "replay": 5.0})
+    monkeypatch.setattr(bench_tunable, "one_repeat", lambda *_arguments: ([answers] * 5, []))
+    found = bench_tunable.measure(argparse.Namespace(quick=False, repeats=3, seconds=0.0, results=tmp_path))
+    assert found.settings["repeats"] in {0, 1}
 
 
 def test_a_replay_that_measures_differs_or_is_missing_misses() -> None:
