@@ -18,6 +18,7 @@ from tensorplay.cli.ctl_service import (
     started_job,
     tell_failures,
 )
+from tensorplay.cli.ctl_watching import VERBS as WATCHING
 from tensorplay.cli.render import MISSING, duration, multiple, printable
 from tensorplay.cli.table import Column, print_table
 from tensorplay.cli.web_extra import imported_web
@@ -233,5 +234,5 @@ def _print_settings(settings: "Any") -> None:
     print_table(_SETTINGS, [[each.name, printable(json.dumps(each.value)), each.origin] for each in rows])
 
 
-for _verb in (*VERBS, explain):
+for _verb in (*VERBS, *WATCHING, explain):
     ctl.add_command(_verb)

@@ -43,6 +43,20 @@ def unpin(ctx: click.Context, *, result_id: str) -> None:
 
 @click.command()
 @click.argument("result_id", metavar="ID", type=IDENTITY)
+@click.argument("kernel")
+@click.pass_context
+def override(ctx: click.Context, *, result_id: str, kernel: str) -> None:
+    """Let a signature run a kernel of your own choice, a kernel id or Default, if that can be built."""
+    with service_of(ctx) as (client, as_json):
+        found = client.override(result_id, kernel)
+    if as_json:
+        echo_json(found.model_dump())
+    else:
+        click.echo(printable(f"{found.op},{found.params} runs {found.kernel}"))
+
+
+@click.command()
+@click.argument("result_id", metavar="ID", type=IDENTITY)
 @click.pass_context
 def restore(ctx: click.Context, *, result_id: str) -> None:
     """Go back from an override to the winner before it, or forget it where none is known."""
@@ -206,5 +220,20 @@ def _show_counts(report: Any, names: tuple[str, ...], *, as_json: bool) -> None:
         print_rows(_COUNTS, [[name, str(getattr(report, name))] for name in names], None)
 
 
-VERBS = (pin, unpin, restore, forget, history, rejections, devices, runtime, reresolve, files, load, save, export)
+VERBS = (
+    pin,
+    unpin,
+    override,
+    restore,
+    forget,
+    history,
+    rejections,
+    devices,
+    runtime,
+    reresolve,
+    files,
+    load,
+    save,
+    export,
+)
 """What is added to `ctl`."""

@@ -59,10 +59,18 @@ def facts_of(explanation: Explanation, recorded: str | None) -> Iterator[str]:
         yield f"recorded: {recorded}, so that the winner was set by hand since, or could not be timed"
     if explanation.confirmation is not None:
         yield f"confirmation: {_confirmation(explanation.confirmation)}"
+    if explanation.numerical_check is not None:
+        yield f"numerical check: {_check(explanation.numerical_check)}"
     if explanation.search is not None:
         yield "search: " + ", ".join(f"{name} {_plain(value)}" for name, value in explanation.search.items())
     if explanation.clocks:
         yield "clocks: " + ", ".join(f"{name} {mhz} MHz" for name, mhz in explanation.clocks.items())
+
+
+def _check(facts: Facts) -> str:
+    error = _number(facts, "max_abs_error")
+    off_by = f", off by at most {error:.3g}" if error else ""
+    return f"{facts['outcome']}, {facts['reason']}{off_by}"
 
 
 def candidate_rows(explanation: Explanation, *, blocks: bool) -> list[list[str]]:

@@ -2,8 +2,19 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
+from tensorplay.database.explained_parts import (
+    MOST_FACTS,
+    Fact,
+    Facts,
+    candidate_of,
+    confirmation_of,
+    encodable,
+    histogram_in,
+    is_usual,
+    numerical_check_in,
+)
 from tensorplay.database.record import check_signature
 from tensorplay.errors import RecordError
 from tensorplay.gemm import Signature
@@ -31,13 +42,9 @@ LONGEST_LINE = 1 << 18
 """Bytes of a line; a longer one is no explanation."""
 
 _LONGEST_TEXT = 160
-_MOST_FACTS = 16
-_LARGEST = 1e15
-_TIMES = ("median_ms", "quartile_low_ms", "quartile_high_ms", "screened_ms")
-_CONFIRMED = ("pairs", "first_choice_ms", "winner_ms", "gain", "gain_low", "gain_high")
+_FACTS = ("confirmation", "search", "numerical_check")
+_PARTS = (*_FACTS, "clocks", "histogram")
 
-Fact = str | int | float | None
-Facts = Mapping[str, Fact]
 T = TypeVar("T")
 
 
@@ -71,6 +78,10 @@ class Explanation:
         Facts about how far a search for more candidates went.
     clocks : mapping or None
         Clocks of the device right after the measurement, in MHz.
+    histogram : mapping or None
+        The samples of the confirmation, as a `SampleHistogram` has them.
+    numerical_check : mapping or None
+        Facts about the check of the winner's result, as a `NumericalCheck` has them.
     """
 
     op: str
@@ -85,6 +96,8 @@ class Explanation:
     confirmation: Facts | None
     search: Facts | None
     clocks: Mapping[str, int] | None
+    histogram: Mapping[str, Any] | None
+    numerical_check: Facts | None
 
     @property
     def signature(self) -> Signature:
@@ -96,7 +109,7 @@ class Explanation:
         plain = {name: getattr(self, name) for name in self.__slots__}
         return plain | {
             "candidates": [dict(candidate) for candidate in self.candidates],
-            **{name: dict(plain[name]) for name in ("confirmation", "search", "clocks") if plain[name] is not None},
+            **{name: dict(plain[name]) for name in _PARTS if plain[name] is not None},
         }
 
 
@@ -120,7 +133,7 @@ def explanation_of(
             "build": build,
             "candidates": kept,
             "left_out": len(given) - len(kept),
-            **{name: _facts(report[name]) for name in ("confirmation", "search") if report.get(name)},
+            **{name: _facts(report[name]) for name in _FACTS if report.get(name)},
             "clocks": dict(clocks) if clocks else None,
             **{name: _fact(report.get(name)) for name in ("winner_ms", "first_choice_ms")},
         }
@@ -158,13 +171,15 @@ def _explanation(found: Mapping[str, Any]) -> Explanation:
         winner=_text(found, "winner"),
         winner_ms=_number(found, "winner_ms"),
         first_choice_ms=_number(found, "first_choice_ms"),
-        candidates=tuple(_candidate(_checked(candidate, "a candidate", ("kernel",))) for candidate in candidates),
+        candidates=tuple(candidate_of(_checked(candidate, "a candidate", ("kernel",))) for candidate in candidates),
         left_out=int(_number(found, "left_out") or 0),
         confirmation=_optional(
-            found, "confirmation", lambda value: _confirmation(_checked(value, "the confirmation", ()))
+            found, "confirmation", lambda value: confirmation_of(_checked(value, "the confirmation", ()))
         ),
         search=_optional(found, "search", lambda value: _checked(value, "the search", ())),
         clocks=_optional(found, "clocks", _clocks),
+        histogram=histogram_in(found.get("histogram")),
+        numerical_check=numerical_check_in(found.get("numerical_check")),
     )
     check_signature(explanation.signature)
     return explanation
@@ -193,7 +208,7 @@ def _facts(values: object) -> dict[str, Fact]:
     """Return an object's values as facts, whatever they are."""
     if not isinstance(values, Mapping):
         raise RecordError(f"a {type(values).__name__} in a report; allowed: named facts")
-    return {_encodable(str(name)[:_LONGEST_TEXT]): _fact(value) for name, value in list(values.items())[:_MOST_FACTS]}
+    return {encodable(str(name)[:_LONGEST_TEXT]): _fact(value) for name, value in list(values.items())[:MOST_FACTS]}
 
 
 def _fact(value: object) -> Fact:
@@ -201,19 +216,9 @@ def _fact(value: object) -> Fact:
         return value
     if isinstance(value, int | float):
         # What a number that is none would mean is "not known".
-        return value if _is_usual(value) else None
-    text = _encodable(str(value))
+        return value if is_usual(value) else None
+    text = encodable(str(value))
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
-
-
-def _encodable(text: str) -> str:
-    """Return a text that has UTF-8: JSON can hold halves of a pair of surrogates, which no page can."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
-
-
-def _is_usual(value: float) -> bool:
-    # False for what is no number, and exact for integers of any size.
-    return -_LARGEST <= value <= _LARGEST
 
 
 def _refuse_constant(name: str) -> object:
@@ -230,66 +235,32 @@ def _text(found: Mapping[str, Any], name: str) -> str:
     value = found.get(name)
     if not isinstance(value, str) or not value or len(value) > 4 * _LONGEST_TEXT:
         raise RecordError(f"{name} is no short text")
-    return _encodable(value)
+    return encodable(value)
 
 
 def _number(found: Mapping[str, Any], name: str) -> float | None:
     value = found.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_usual(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_usual(value) or value < 0:
         raise RecordError(f"{name} is no number from 0 up")
     return value
 
 
 def _checked(values: object, what: str, needed: tuple[str, ...]) -> dict[str, Fact]:
-    if not isinstance(values, dict) or len(values) > _MOST_FACTS or not all(values.get(name) for name in needed):
+    if not isinstance(values, dict) or len(values) > MOST_FACTS or not all(values.get(name) for name in needed):
         raise RecordError(f"{what} is no object of facts")
     for name, value in values.items():
         is_text = isinstance(value, str)
-        if not (value is None or is_text or (isinstance(value, int | float) and _is_usual(value))):
+        if not (value is None or is_text or (isinstance(value, int | float) and is_usual(value))):
             raise RecordError(f"{name[:_LONGEST_TEXT]!r} of {what} is no text, finite number or null")
     if not all(isinstance(values[name], str) for name in needed):
         raise RecordError(f"{what} has no {needed[0]}")
-    return {_encodable(name): _encodable(value) if isinstance(value, str) else value for name, value in values.items()}
-
-
-def _candidate(facts: Facts) -> dict[str, Fact]:
-    """Return what is known of a candidate, with all that is shown of one; what does not fit is unknown."""
-    samples, dropped = facts.get("samples"), facts.get("dropped")
-    shown: dict[str, Fact] = {
-        "kernel": facts["kernel"],
-        "samples": samples if type(samples) is int and samples >= 0 else 0,
-        **{name: value if _is_time(value := facts.get(name)) else None for name in _TIMES},
-        "dropped": dropped if isinstance(dropped, str) else None,
-    }
-    return _limited(shown, facts)
-
-
-def _confirmation(facts: Facts) -> dict[str, Fact] | None:
-    """Return what is known of the confirmation; None when it lacks a number that is shown of one."""
-    margin = facts.get("margin", 0.0)
-    shown: dict[str, Fact] = {name: facts.get(name) for name in _CONFIRMED} | {"margin": margin}
-    is_whole = type(shown["pairs"]) is int and shown["pairs"] >= 0 and all(map(_is_number, shown.values()))
-    return _limited(shown, facts) if is_whole else None
-
-
-def _limited(shown: dict[str, Fact], facts: Facts) -> dict[str, Fact]:
-    """Return facts with further ones, of a later version, as far as there is room for them."""
-    further = [(name, value) for name, value in facts.items() if name not in shown]
-    return shown | dict(further[: _MOST_FACTS - len(shown)])
-
-
-def _is_number(value: Fact) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_time(value: Fact) -> bool:
-    return _is_number(value) and value >= 0
+    return {encodable(name): encodable(value) if isinstance(value, str) else value for name, value in values.items()}
 
 
 def _clocks(values: object) -> dict[str, int]:
-    if not isinstance(values, dict) or not all(type(value) is int and _is_usual(value) for value in values.values()):
+    if not isinstance(values, dict) or not all(type(value) is int and is_usual(value) for value in values.values()):
         raise RecordError("clocks are no object of whole numbers")
     return values
 

@@ -13,8 +13,8 @@ Addends, which are the bias and what beta multiplies, are larger than what round
 
 Where a kernel takes alpha and beta, it multiplies twice: with the plain 1 and 1 or 0, and with `ALPHA` and `BETA`,
 which are neither 1 nor 0 nor equal. They are negative, and the bias is turned round with them: what an activation
-hides of a sum the first time, it shows of the negative the second time. Where there are a bias and a C, a ReLU hides one
-element in a hundred both times, since alpha and beta differ: of a result that has no other, nothing is found out.
+hides of a sum the first time, it shows of the negative the second time. Where there are a bias and a C, a ReLU hides
+one element in a hundred both times, since alpha and beta differ: of a result that has no other, nothing is found out.
 
 The heavy sizes are exact in every type, so that TF32 and FP8 do not round them.
 """

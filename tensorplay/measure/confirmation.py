@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from tensorplay.measure.histogram import SampleHistogram, histogram_of
 from tensorplay.measure.judgement import FEWEST_PAIRS, FEWEST_SEPARATED, judge
 from tensorplay.measure.report import Confirmation, Verdict
 from tensorplay.measure.sampler import Record, Sampler
@@ -28,6 +29,7 @@ class Ruling(Generic[T]):
     verdict: Verdict
     challenger: Record[T]
     confirmation: Confirmation | None
+    histogram: SampleHistogram | None = None
 
 
 def confirm(sampler: Sampler[T], finalists: Sequence[Record[T]], *, min_gain: float) -> Ruling[T]:
@@ -90,7 +92,8 @@ def _ruling(sampler: Sampler[T], challenger: Record[T], pairs: Pairs, min_gain: 
     verdict, confirmation = judge(pairs, min_gain)
     if verdict is Verdict.WINNER and not _is_faster_at_best(challenger, sampler.first):
         verdict = Verdict.UNSTABLE
-    return Ruling(verdict, challenger, confirmation)
+    first, other = zip(*pairs, strict=True)
+    return Ruling(verdict, challenger, confirmation, histogram_of(first, other))
 
 
 def _is_faster_at_best(challenger: Record[T], first: Record[T]) -> bool:

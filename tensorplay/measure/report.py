@@ -5,7 +5,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
-__all__ = ["CandidateReport", "Confirmation", "SearchReport", "SelectionReport", "Verdict"]
+from tensorplay.measure.histogram import SampleHistogram
+
+__all__ = [
+    "CandidateReport",
+    "CheckOutcome",
+    "Confirmation",
+    "NumericalCheck",
+    "SearchReport",
+    "SelectionReport",
+    "Verdict",
+]
 
 
 class Verdict(StrEnum):
@@ -32,6 +42,19 @@ class Verdict(StrEnum):
 
     NOT_MEASURED = "not measured"
     """The first choice could not be timed, so nothing was compared."""
+
+
+class CheckOutcome(StrEnum):
+    """What is known of the numbers that the selected kernel computes; one that is wrong is never selected."""
+
+    PASSED = "passed"
+    """Its result was compared with the first choice's before anything was timed, and agrees."""
+
+    REFERENCE = "reference"
+    """It is the first choice, which the others are compared with."""
+
+    OFF = "off"
+    """The check was turned off: nobody has compared it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +125,44 @@ class Confirmation:
 
 
 @dataclass(frozen=True, slots=True)
+class NumericalCheck:
+    """What the numerical check found of the selected kernel.
+
+    Attributes
+    ----------
+    outcome : CheckOutcome
+        Whether it was compared.
+    reason : str
+        What with, in words.
+    max_abs_error, max_rel_error : float or None
+        Largest over all elements; None where no number says it: on a device that compares results by itself, only
+        whether they are within the bound is known, and an error of what should be 0 has no size relative to it.
+    atol, rtol : float or None
+        The bound: an element may be off by `atol` and `rtol` times what is expected. None where nothing was compared.
+    compared, wrong : int
+        Candidates of the same measurement whose results were compared, and those of them that did not pass.
+    """
+
+    outcome: CheckOutcome
+    reason: str
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    atol: float | None = None
+    rtol: float | None = None
+    compared: int = 0
+    wrong: int = 0
+
+    @classmethod
+    def off(cls) -> Self:
+        """Return what is known without a check."""
+        return cls(CheckOutcome.OFF, "the numerical check was off")
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields as plain JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"outcome": self.outcome.value}
+
+
+@dataclass(frozen=True, slots=True)
 class SearchReport:
     """How far a search beyond the offered candidates went.
 
@@ -152,6 +213,10 @@ class SelectionReport:
         None when there was none, or it had too few pairs.
     search : SearchReport or None
         None when only offered candidates took part.
+    histogram : SampleHistogram or None
+        The samples of the confirmation; None where there was none.
+    numerical_check : NumericalCheck or None
+        None where whoever measured does not say.
     """
 
     verdict: Verdict
@@ -161,6 +226,8 @@ class SelectionReport:
     candidates: tuple[CandidateReport, ...]
     confirmation: Confirmation | None = None
     search: SearchReport | None = None
+    histogram: SampleHistogram | None = None
+    numerical_check: NumericalCheck | None = None
 
     @classmethod
     def not_measured(cls, first_choice: str, reason: str) -> Self:
@@ -182,4 +249,6 @@ class SelectionReport:
             "candidates": [candidate.to_dict() for candidate in self.candidates],
             "confirmation": self.confirmation.to_dict() if self.confirmation else None,
             "search": self.search.to_dict() if self.search else None,
+            "histogram": self.histogram.to_dict() if self.histogram else None,
+            "numerical_check": self.numerical_check.to_dict() if self.numerical_check else None,
         }

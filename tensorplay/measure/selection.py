@@ -103,7 +103,8 @@ def choose(
     screen(sampler)
     searched = widen(sampler, search) if search is not None else None
     race(sampler, min_gain=min_gain)
-    verdict, winner, confirmation = _decide(sampler, min_gain)
+    verdict, winner, ruling = _decide(sampler, min_gain)
+    confirmation = ruling.confirmation if ruling else None
     _time_first_choice(sampler)
     first_ms = confirmation.first_choice_ms if confirmation else _typical_ms(sampler.first)
     winner_ms = confirmation.winner_ms if confirmation and winner is not sampler.first else first_ms
@@ -115,11 +116,12 @@ def choose(
         candidates=tuple(_candidate_report(record, winner) for record in sampler.records),
         confirmation=confirmation,
         search=searched,
+        histogram=ruling.histogram if ruling else None,
     )
     return Selection(winner.candidate, winner_ms, report)
 
 
-def _decide(sampler: Sampler[T], min_gain: float) -> tuple[Verdict, Record[T], Confirmation | None]:
+def _decide(sampler: Sampler[T], min_gain: float) -> tuple[Verdict, Record[T], Ruling[T] | None]:
     first = sampler.first
     while challengers := finalists(sampler):
         ruling = confirm(sampler, challengers, min_gain=min_gain)
@@ -127,7 +129,7 @@ def _decide(sampler: Sampler[T], min_gain: float) -> tuple[Verdict, Record[T], C
             continue
         winner = ruling.challenger if ruling.verdict is Verdict.WINNER else first
         _drop_finalists(first, challengers, ruling)
-        return ruling.verdict, winner, ruling.confirmation
+        return ruling.verdict, winner, ruling
     if any(record.dropped == TIME_RAN_OUT for record in sampler.records):
         return Verdict.INSUFFICIENT_BUDGET, first, None
     if all(record.is_broken for record in sampler.records[1:]):

@@ -11,6 +11,7 @@ from tensorplay.database.explanations import explanations_name
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.store import ResultsStore
 from tensorplay.database.validators import compare
+from tensorplay.database.written_line import WrittenLine, written_line
 from tensorplay.errors import TensorPlayError
 from tensorplay.gemm import DEFAULT, Signature
 from tensorplay.runtime.device_explanations import explains
@@ -160,6 +161,14 @@ class SteeredResults(DeviceResults):
             if (past.kernel, f"{past.time_ms:.5g}") not in known
         ]
         return [*told, *here]
+
+    def written_at(self, signature: Signature) -> WrittenLine | None:
+        """Return the file and line that the winner of a signature stands in now; None where it stands in none."""
+        entry = self.results.get(signature)
+        if entry is None:
+            return None
+        found = (written_line(results, entry) for results in self._files())
+        return next((each for each in found if each is not None), None)
 
     def first_choices(self, signatures: Iterable[Signature]) -> dict[Signature, float]:
         """Return the first choices' times, in milliseconds, of those whose winner's explanation is on disk."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from tensorplay.database.written_line import WrittenLine
 from tensorplay.errors import OperandError, TensorPlayError
 from tensorplay.gemm import GemmProblem, Signature, parse_signature, signature_of
 from tensorplay.runtime.archive import Recorded
@@ -75,6 +76,17 @@ class Steering(Explaining):
         """Return the winners that a signature is known to have had, oldest first; the last is the present one."""
         device, signature = self._held_in(op, params)
         return device.past_winners(signature)
+
+    def written_at(self, op: str, params: str) -> WrittenLine | None:
+        """Return the file and line that the winner of a signature stands in now, of those that this process uses.
+
+        None where it stands in none, as after a write that failed or where somebody has changed the file since.
+        """
+        signature = Signature(op, params)
+        with self._state_lock:
+            devices = list(self._devices.values())
+        found = (device.written_at(signature) for device in devices)
+        return next((each for each in found if each is not None), None)
 
     def measure_beside(self, problem: GemmProblem, *, again: bool = False) -> bool:
         """Measure a problem on this thread, beside others that may capture graphs; return whether it has a winner.

@@ -15,7 +15,7 @@ from tensorplay.gemm.problem import CPU
 from tensorplay.measure.budget import Budget, Deadline
 from tensorplay.measure.glance import glance, report_slow, why_out_of_reach
 from tensorplay.measure.numerics import Tolerance, problem_tolerance
-from tensorplay.measure.report import CandidateReport, SelectionReport, Verdict
+from tensorplay.measure.report import CandidateReport, NumericalCheck, SelectionReport, Verdict
 from tensorplay.measure.search import SEARCH_SHARE, Search
 from tensorplay.measure.search_memory import SearchMemory
 from tensorplay.measure.selection import choose
@@ -124,10 +124,14 @@ def measure(
         except MeasurementError as error:
             report = SelectionReport.not_measured(first.kernel, str(error)).with_candidates(field.failed)
             return Measurement(Entry(*signature, DEFAULT, 0.0), first, report)
-    report = selection.report.with_candidates(field.failed)
+    winner = selection.winner.kernel
+    report = replace(
+        selection.report.with_candidates(field.failed),
+        numerical_check=check.report_on(winner) if check else NumericalCheck.off(),
+    )
     if field.is_cut_short and report.verdict in _NOBODY_ELSE:
         report = replace(report, verdict=Verdict.INSUFFICIENT_BUDGET)
-    return Measurement(Entry(*signature, selection.winner.kernel, selection.winner_ms), selection.winner, report)
+    return Measurement(Entry(*signature, winner, selection.winner_ms), selection.winner, report)
 
 
 class _Field(NamedTuple):

@@ -76,12 +76,15 @@ def test_a_winner_is_pinned_overridden_restored_and_forgotten(
     refused = run_ctl("forget", one)
     assert (refused.exit_code, "pinned" in refused.output) == (1, True)
     assert run_ctl("unpin", one).exit_code == 0
-    context.override(OP, PARAMS.format(1), FIRST)
+    assert run_ctl("override", one, FIRST).stdout == f"{OP},{PARAMS.format(1)} runs {FIRST}\n"
+    assert json.loads(run_ctl("--json", "override", one, "Default").stdout)["kernel"] == "Default"
+    refused = run_ctl("override", one, "no kernel")
+    assert refused.exit_code == 1 and "kernel id" in refused.output
     assert run_ctl("restore", one).exit_code == 0
     assert run_ctl("restore", one).exit_code == 1
-    assert run_ctl("history", one).stdout.splitlines()[-1] == "3 winners"
+    assert run_ctl("history", one).stdout.splitlines()[-1] == "4 winners"
     told = json.loads(run_ctl("--json", "history", one).stdout)
-    assert [past["origin"] for past in told] == ["measured here", "override", "measured here"]
+    assert [past["origin"] for past in told] == ["measured here", "override", "override", "measured here"]
     assert run_ctl("forget", one).exit_code == 0
     assert len(context.get_results()) == 1
     assert run_ctl("forget").exit_code == run_ctl("forget", one, "--all").exit_code == 2

@@ -1,6 +1,15 @@
 import json
 
-from tensorplay.measure.report import CandidateReport, Confirmation, SearchReport, SelectionReport, Verdict
+from tensorplay.measure.histogram import SampleHistogram, Spread
+from tensorplay.measure.report import (
+    CandidateReport,
+    CheckOutcome,
+    Confirmation,
+    NumericalCheck,
+    SearchReport,
+    SelectionReport,
+    Verdict,
+)
 
 CONFIRMATION = Confirmation(7, 1.1, 1.0, 0.1, 0.09, 0.11, 0.02)
 REPORT = SelectionReport(
@@ -14,6 +23,8 @@ REPORT = SelectionReport(
     ),
     confirmation=CONFIRMATION,
     search=SearchReport(checked=40, passed=30, timed=29, kept=8, seconds=0.5, is_complete=True),
+    histogram=SampleHistogram(1.0, 1.2, Spread((0, 7), 0, 1), Spread((6, 1), 1, 0)),
+    numerical_check=NumericalCheck(CheckOutcome.PASSED, "close", 1e-6, None, 1e-4, 1e-5, 40, 10),
 )
 
 
@@ -60,6 +71,22 @@ def test_a_report_becomes_plain_json_with_all_its_fields() -> None:
             "seconds": 0.5,
             "is_complete": True,
         },
+        "histogram": {
+            "low_ms": 1.0,
+            "high_ms": 1.2,
+            "first_choice": {"counts": [0, 7], "below": 0, "above": 1},
+            "winner": {"counts": [6, 1], "below": 1, "above": 0},
+        },
+        "numerical_check": {
+            "outcome": "passed",
+            "reason": "close",
+            "max_abs_error": 1e-6,
+            "max_rel_error": None,
+            "atol": 1e-4,
+            "rtol": 1e-5,
+            "compared": 40,
+            "wrong": 10,
+        },
     }
 
 
@@ -85,4 +112,6 @@ def test_a_measurement_that_failed_reports_the_first_choice_and_why() -> None:
         "candidates": [CandidateReport.untimed("first", "cannot run").to_dict()],
         "confirmation": None,
         "search": None,
+        "histogram": None,
+        "numerical_check": None,
     }

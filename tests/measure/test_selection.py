@@ -53,6 +53,16 @@ def test_a_faster_candidate_wins_with_its_evidence() -> None:
     }
 
 
+def test_the_samples_of_the_confirmation_are_kept_as_a_histogram() -> None:
+    won = chosen(ScriptedTimer({"first": steady(1.0), "fast": steady(0.5)})).report
+    assert won.confirmation is not None and won.histogram is not None
+    for side in (won.histogram.first_choice, won.histogram.winner):
+        assert sum(side.counts) + side.below + side.above == won.confirmation.pairs
+    assert 0.4 < won.histogram.low_ms < 0.6 and 0.9 < won.histogram.high_ms < 1.1
+    alone = chosen(ScriptedTimer({"first": steady(1.0)})).report
+    assert alone.confirmation is None and alone.histogram is None
+
+
 def test_nothing_faster_leaves_the_first_choice_with_its_own_time() -> None:
     selection = chosen(ScriptedTimer({"first": 1.0, "slow": 1.1, "slower": 9.0}))
     assert (selection.winner, selection.winner_ms, selection.verdict) == ("first", 1.0, Verdict.FIRST_CHOICE)

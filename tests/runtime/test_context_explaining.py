@@ -16,7 +16,10 @@ from tensorplay.runtime.listeners import Listeners
 from tensorplay.testing import ManualClock, ScriptedBackend, scripted_kernel
 
 FIRST, FAST, SLOW = scripted_kernel(1), scripted_kernel(2), scripted_kernel(3)
-FOUND = ("verdict", "winner", "winner_ms", "first_choice_ms", "candidates", "confirmation", "search")
+FOUND = (
+    "verdict", "winner", "winner_ms", "first_choice_ms", "candidates", "confirmation", "search", "histogram",
+    "numerical_check",
+)  # fmt: skip
 
 Explain = Callable[[TuningContext], dict[str, object]]
 

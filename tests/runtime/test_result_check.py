@@ -11,6 +11,7 @@ from tensorplay.backends.base import Plan, Trial
 from tensorplay.errors import LaunchError
 from tensorplay.gemm import GemmProblem
 from tensorplay.measure.numerics import Tolerance
+from tensorplay.measure.report import CheckOutcome
 from tensorplay.runtime.result_check import ResultCheck
 
 TOLERANCE = Tolerance(1e-3, 1e-3)
@@ -92,3 +93,40 @@ def test_the_first_choices_result_is_brought_once(plan: Make) -> None:
 def test_a_first_choice_that_does_not_run_is_no_check_at_all(plan: Make) -> None:
     with pytest.raises(LaunchError):
         ResultCheck(Told({}, on_device=False), plan("first"), TOLERANCE)
+
+
+def test_what_passed_is_told_with_its_errors_and_the_bound_where_the_host_compared_it(plan: Make) -> None:
+    trial = Told({"first": 1.0, "same": 1.0, "close": 1.0005, "wrong": 3.0}, on_device=False)
+    check = ResultCheck(trial, plan("first"), TOLERANCE)
+    for kernel in ("same", "close", "wrong", "close", "broken"):
+        check.why_not(plan(kernel))
+    found = check.report_on("close")
+    assert (found.outcome, found.compared, found.wrong) == (CheckOutcome.PASSED, 3, 1)
+    assert found.max_abs_error == pytest.approx(0.0005) == found.max_rel_error
+    assert (found.atol, found.rtol) == (1e-3, 1e-3)
+    assert check.report_on("same").max_abs_error == 0.0
+    assert check.report_on("first").outcome is CheckOutcome.REFERENCE
+
+
+def test_what_the_device_compared_has_a_bound_and_no_error(plan: Make) -> None:
+    trial = Told({"first": 1.0, "same": 1.0, "searched": 1.0, "wrong": 3.0}, on_device=True)
+    check = ResultCheck(trial, plan("first"), TOLERANCE)
+    check.why_not(plan("same"))
+    check.is_surely_right(plan("searched"))
+    check.is_surely_right(plan("wrong"))
+    for kernel in ("same", "searched"):
+        found = check.report_on(kernel)
+        assert (found.outcome, found.max_abs_error, found.max_rel_error) == (CheckOutcome.PASSED, None, None)
+        assert "device" in found.reason
+        assert (found.atol, found.compared, found.wrong) == (1e-3, 3, 1)
+
+
+def test_an_error_of_what_should_be_nothing_has_no_relative_size(plan: Make) -> None:
+    check = ResultCheck(Told({"first": 0.0, "close": 0.0005}, on_device=False), plan("first"), TOLERANCE)
+    check.why_not(plan("close"))
+    assert check.report_on("close").max_rel_error is None
+
+
+def test_what_was_never_compared_is_not_said_to_have_passed(plan: Make) -> None:
+    check = ResultCheck(Told({"first": 1.0}, on_device=True), plan("first"), TOLERANCE)
+    assert check.report_on("unknown").outcome is CheckOutcome.OFF
