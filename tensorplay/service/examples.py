@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensorplay.service.explanation_schemas import EXPLAINED
+from tensorplay.service.explanation_schemas import EXPLAINED, HISTOGRAM, NUMERICAL_CHECK
 
 __all__ = ["add_examples", "example_of"]
 
@@ -22,6 +22,9 @@ _DOCUMENTS: Mapping[str, Any] = {
         "errors": [],
     },
     "ExplanationModel": EXPLAINED,
+    "HistogramModel": HISTOGRAM,
+    "NumericalCheckModel": NUMERICAL_CHECK,
+    "Provenance": {"origin": "file", "file": _NAME, "line": 17},
     "JobSource": {"untuned": True},
     "JobRequest": {"kind": "tune", "source": {"untuned": True}, "budget": {"total_seconds": 60.0}},
     "SwitchPatch": {"tuning": False},

@@ -5,13 +5,34 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from tensorplay.service.measured_schemas import HistogramModel, NumericalCheckModel
 from tensorplay.service.schemas import Candidate
 
-__all__ = ["EXPLAINED", "ExplanationModel", "RejectedKernel"]
+__all__ = ["EXPLAINED", "HISTOGRAM", "NUMERICAL_CHECK", "ExplanationModel", "RejectedKernel"]
 
 _OP, _PARAMS = "GemmTunableOp_Float32", "taN_m512_n1024_k256_bias0_dev0"
 _KERNEL = "lt_id7_tile12_stages3_splitk0_red0_swizzle0_custom0_inner1_cluster1"
 _FIRST = "lt_id7_tile12_stages2_splitk0_red0_swizzle0_custom0_inner1_cluster1"
+HISTOGRAM: Mapping[str, Any] = {
+    "low_ms": 0.0309,
+    "high_ms": 0.0429,
+    "first_choice": {"counts": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 17, 4], "below": 0, "above": 1},
+    "winner": {"counts": [11, 12, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "below": 0, "above": 0},
+}
+"""An example of a `HistogramModel`."""
+
+NUMERICAL_CHECK: Mapping[str, Any] = {
+    "outcome": "passed",
+    "reason": "within the tolerance of the default's",
+    "max_abs_error": 2.1e-06,
+    "max_rel_error": 3.4e-06,
+    "atol": 0.0001,
+    "rtol": 1e-05,
+    "compared": 38,
+    "wrong": 0,
+}
+"""An example of a `NumericalCheckModel`."""
+
 EXPLAINED: Mapping[str, Any] = {
     "op": _OP,
     "params": _PARAMS,
@@ -45,6 +66,8 @@ EXPLAINED: Mapping[str, Any] = {
     },
     "search": None,
     "clocks": {"sm": 1980, "memory": 2619},
+    "histogram": HISTOGRAM,
+    "numerical_check": NUMERICAL_CHECK,
 }  # fmt: skip
 """An example of an `ExplanationModel`; FastAPI would drop what is null in one that a schema has."""
 
@@ -83,3 +106,7 @@ class ExplanationModel(BaseModel):
     )
     search: dict[str, Any] | None = Field(description="How far a search for further candidates went.")
     clocks: dict[str, int] | None = Field(description="Of the device right after the measurement, in MHz.")
+    histogram: HistogramModel | None = Field(
+        default=None, description="Of the confirmation's samples; null where it is not known."
+    )
+    numerical_check: NumericalCheckModel | None = Field(default=None, description="Null where it is not known.")

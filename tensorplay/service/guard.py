@@ -23,16 +23,21 @@ from tensorplay.service.sessions import Sessions
 from tensorplay.service.token_bucket import TokenBucket
 from tensorplay.service.token_check import TokenCheck, address_of
 
-__all__ = ["FORM", "Guard", "GuardRules"]
+__all__ = ["COUNTED", "FORM", "Guard", "GuardRules"]
 
 FORM = "application/x-www-form-urlencoded"
 """What a browser sends that has no script."""
+
+COUNTED = "tensorplay.counted"
+"""In the scope, which no client writes: that the change was counted already, as that of the form that asks for it."""
 
 # No user part, no path, nothing that two readers could read differently.
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?", re.ASCII)
 _WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPEN = ("/livez", "/readyz")
+# Where a form without a script goes.
+_FORMS = frozenset({"/login", "/do"})
 # Who signs in or out changes nothing that others see.
 _SESSIONS = frozenset({"/login", "/logout"})
 _ORIGINS = ("origin", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest")
@@ -125,12 +130,16 @@ class Guard:
         # How a browser comes by the cookie, and what the page that asks for the token is made of.
         is_entrance = path == "/login" or path.startswith("/static/")
         needs_token = is_change or (self._rules.token_for_reads and not (is_entrance and scope["method"] in _SAFE))
-        is_form = path == "/login" and scope["method"] == "POST" and _kind(headers) == FORM
-        # The form has the token in its body, which its route gives to the same check.
-        if needs_token and not is_form and not is_own_user(scope):
+        is_form = path in _FORMS and scope["method"] == "POST" and _kind(headers) == FORM
+        # This form has the token in its body, which its route gives to the same check.
+        if needs_token and not (is_form and path == "/login") and not is_own_user(scope):
             given = _token(headers)
             if given is not None or not self._is_signed_in(headers):
                 self._rules.tokens.check(given, scope)
+            elif is_form and not any(name in headers for name in _ORIGINS):
+                # Another server of this host is of the same site, so that its pages send the cookie, too; and unlike
+                # JSON a form is sent without asking first.
+                raise Problem(403, "cross-site", "the browser must say which page the form is on, by Origin")
         if is_change:
             self._check_change(headers, scope, FORM if is_form else None)
 
@@ -172,7 +181,7 @@ class Guard:
             raise Problem(403, "cross-site", "another page must not use this service")
 
     def _check_change(self, headers: Headers, scope: Scope, also: str | None) -> None:
-        if not self._writes.take(address_of(scope)):
+        if scope.get(COUNTED) is not True and not self._writes.take(address_of(scope)):
             raise Problem(429, "too-many-writes", "more than ten changes a second", headers={"Retry-After": "1"})
         length = headers.get("content-length", "0")
         is_number = length.isascii() and length.isdigit() and len(length) < 20

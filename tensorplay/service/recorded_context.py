@@ -13,6 +13,7 @@ from tensorplay.database.explanations import ExplanationLog, explanations_name
 from tensorplay.database.line_file import read_settled
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.validators import digest
+from tensorplay.database.written_line import WrittenLine, written_line
 from tensorplay.gemm import Signature
 from tensorplay.measure.report import SelectionReport
 from tensorplay.runtime.archive import Recorded
@@ -198,6 +199,14 @@ class RecordedContext(Unchanging):
                     if told and told["winner"] == entry.kernel and told["first_choice_ms"]:
                         found[signature] = told["first_choice_ms"]
         return found
+
+    def written_at(self, op: str, params: str) -> WrittenLine | None:
+        """Return the file and line that the winner of a signature stands in now; the file that is named last counts."""
+        signature = Signature(op, params)
+        for path, content in reversed(self._held()):
+            if signature in content.winners:
+                return written_line(path, content.winners[signature])
+        return None
 
     def past_winners(self, op: str, params: str) -> list[PastWinner]:
         """Return the winners that the files tell of, oldest first."""

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from tensorplay.service.file_names import RESULTS_PATTERN
 from tensorplay.service.given import Given
+from tensorplay.service.measured_schemas import HistogramModel, NumericalCheckModel, Provenance
 
 __all__ = [
     "BudgetPatch",
@@ -63,6 +64,11 @@ class InstanceModel(BaseModel):
     started_at: str = Field(examples=[_TIME])
     read_only: bool
     devices: list[str] = Field(default=[], description="Those that were met.", examples=[["0"]])
+    links: dict[str, str] = Field(
+        default={},
+        description="What can be read, behind the address of the service.",
+        examples=[{"jobs": "api/v1/jobs"}],
+    )
 
 
 class SettingModel(BaseModel):
@@ -182,6 +188,11 @@ class ResultDetail(ResultModel):
     not_measured: str | None = Field(description="Why it is not measured, where that was tried in vain.")
     calls: dict[str, int]
     history: list[PastModel] = Field(description="The winners that it is known to have had, oldest first.")
+    histogram: HistogramModel | None = Field(
+        default=None, description="Of the confirmation's samples; null where it is not known."
+    )
+    numerical_check: NumericalCheckModel | None = Field(default=None, description="Null where it is not known.")
+    provenance: Provenance | None = Field(default=None, description="Looked up in its files as they are now.")
 
 
 class Override(Given):

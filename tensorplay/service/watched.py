@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from tensorplay.database.written_line import WrittenLine
 from tensorplay.gemm import GemmProblem, Signature
 from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.listeners import Listeners
@@ -76,6 +77,9 @@ class WatchedContext(Protocol):
 
     def past_winners(self, op: str, params: str) -> list[PastWinner]:
         """Return the winners that a signature had."""
+
+    def written_at(self, op: str, params: str) -> WrittenLine | None:
+        """Return the file and line that the winner of a signature stands in now."""
 
     def file_faults(self) -> list[FileFault]:
         """Return what was wrong with results files that were read."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplay.gemm import parse_signature
 from tensorplay.runtime.context import TuningContext
+from tensorplay.service import Service
 from tensorplay.service.recorded_context import RecordedContext
 from tensorplay.testing import ScriptedBackend, scripted_kernel
 
@@ -76,3 +77,20 @@ def test_how_often_a_rejection_was_met_is_counted(
 def test_recorded_files_have_devices_and_nothing_to_resolve(tmp_path: Path) -> None:
     context = RecordedContext([str(tmp_path / "none.csv")])
     assert (context.spent_tuning_seconds(), len(context.plans)) == (0.0, 0)
+
+
+def test_the_first_address_links_to_everything_that_can_be_read(
+    client: httpx.Client, service: Service, run: Run
+) -> None:
+    run(4)
+    links = client.get("").json()["links"]
+    for name, path in links.items():
+        if name != "events":
+            assert httpx.get(service.url + path).status_code == 200, name
+    read = {path for path, methods in client.get("openapi.json").json()["paths"].items() if "get" in methods}
+    assert {f"/{path}" for path in links.values()} - read == {"/api/v1/openapi.json"}
+    lists = {path for path in read if "{" not in path and "." not in path}
+    # What is asked with a question, or only where there are several, is behind one of those.
+    assert lists - {f"/{path}" for path in links.values()} <= {
+        "/api/v1", "/api/v1/explain", "/api/v1/ranks/disagreements", "/api/v1/ranks/own",
+    }  # fmt: skip

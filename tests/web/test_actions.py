@@ -49,7 +49,7 @@ def test_the_chosen_signatures_are_tuned(
     open_page: Open, service: Service, context: TuningContext, seeded: None
 ) -> None:
     page = _signed_in(open_page, service, "untuned")
-    page.check("[data-params^=taN_m5_]")
+    page.check("[name=pick][value*=taN_m5_]")
     page.click("text=Tune the chosen")
     page.wait_for_url("**/jobs")
     page.wait_for_selector(".job >> text=succeeded")

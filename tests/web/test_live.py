@@ -45,7 +45,7 @@ def test_a_chosen_signature_stays_chosen(open_page: Open, context: TuningContext
     page.check("[name=pick]")
     run(4)
     page.wait_for_selector("text=taN_m4_n512")
-    assert page.locator("[data-params^=taN_m3_]").is_checked()
+    assert page.locator("[name=pick][value*=taN_m3_]").is_checked()
 
 
 def test_all_tabs_of_a_browser_share_one_stream(open_page: Open, service: Service, context: TuningContext) -> None:

@@ -23,6 +23,8 @@ def test_the_tab_of_a_page_is_in_sight_and_the_tools_are_one_row(open_page: Open
 
 def test_a_switch_is_one_word_without_a_script(open_page: Open) -> None:
     page = open_page("", java_script_enabled=False)
-    for word in page.locator(".switch b.no-js").all():
+    words = page.locator(".switch button .text").all()
+    assert len(words) == 3
+    for word in words:
         box = word.bounding_box()
         assert box is not None and box["width"] > box["height"]

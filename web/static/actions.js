@@ -1,4 +1,5 @@
-// Changes: each goes to the REST API as JSON, with the token in a cookie that no script can read.
+// Changes: each goes to the REST API as JSON, with the token in a cookie that no script can read. What a button calls
+// is its value, which a browser that runs no script sends with a form.
 "use strict";
 (() => {
   const root = document.documentElement.dataset.root;
@@ -77,24 +78,24 @@
       return true;
     }
   };
-  const act = async (element, method, body) => {
-    const { url, match, sure, go } = element.dataset;
+  const act = async (element, { method, path, body, match, sure, go }) => {
     if (sure && !await isSure(sure)) return;
     element.setAttribute("aria-busy", "true");
     if (go) TensorPlay.leave(true);
-    const isDone = await send(method, url, body, match);
+    const isDone = await send(method, `${root}api/v1/${path}`, body, match);
     element.removeAttribute("aria-busy");
     if (!isDone) { TensorPlay.leave(false); TensorPlay.refresh(); return; }
-    if (go) { location.href = go; return; }
+    if (go) { location.href = root + go; return; }
     toast("Done.");
     TensorPlay.refresh();
   };
 
   // A file that is there stays as it is: the service is asked for a new one.
-  const saveAs = async (form) => {
+  const saveAs = async (form, { method, path }) => {
     const { name, device } = form.elements;
     const body = device ? { device: device.value } : {};
-    if (await send("POST", `${form.dataset.save}${encodeURIComponent(name.value)}/save`, body, undefined, true)) {
+    const url = `${root}api/v1/${path.replace("{name}", encodeURIComponent(name.value))}`;
+    if (await send(method, url, body, undefined, true)) {
       toast(`Saved as ${name.value}.`);
       form.reset();
     }
@@ -108,8 +109,11 @@
     return text;
   };
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-send]");
-    if (button) act(button, button.dataset.send, button.dataset.body ? JSON.parse(button.dataset.body) : undefined);
+    const button = event.target.closest("button[form=do]");
+    if (button) {
+      event.preventDefault();
+      act(button, JSON.parse(button.value));
+    }
     const copy = event.target.closest("[data-copy]");
     if (copy) {
       const rows = [...document.querySelectorAll(`${copy.dataset.copy} tr`)];
@@ -120,17 +124,21 @@
   });
   document.addEventListener("submit", (event) => {
     const form = event.target;
-    if (form.dataset.form) {
+    const call = form.method === "post" ? JSON.parse(form.querySelector("button[name=call]").value) : null;
+    if ("form" in form.dataset) {
       event.preventDefault();
-      const { name, value } = form.querySelector("[name]");
-      act(form, form.dataset.form, { [name]: valueOf(form.dataset.kind, value) });
-    } else if (form.dataset.save) {
+      const fields = Object.entries(call.fields).map(([name, kind]) => [name, valueOf(kind, form.elements[name].value)]);
+      act(form, { ...call, body: Object.fromEntries(fields) });
+    } else if ("save" in form.dataset) {
       event.preventDefault();
-      saveAs(form);
+      saveAs(form, call);
     } else if ("tune" in form.dataset) {
       event.preventDefault();
-      const chosen = [...form.querySelectorAll("[name=pick]:checked")].map(({ dataset: { op, params } }) => ({ op, params }));
-      if (chosen.length) act(form, "POST", { kind: "tune", source: { signatures: chosen } });
+      const chosen = [...form.querySelectorAll("[name=pick]:checked")].map(({ value }) => {
+        const comma = value.indexOf(",");
+        return { op: value.slice(0, comma), params: value.slice(comma + 1) };
+      });
+      if (chosen.length) act(form, { ...call, body: { ...call.body, source: { signatures: chosen } } });
       else toast("Choose at least one signature.", true);
     } else if (form.method === "get") {
       // What was left empty need not be in the address.

@@ -6,6 +6,7 @@ from tensorplay.service.pages import (
     devices,
     error_page,
     event_log,
+    form_change,
     found_pages,
     jobs_page,
     login,
@@ -33,6 +34,7 @@ for _module in (
     devices,
     report,
     login,
+    form_change,
     static_files,
 ):
     router.include_router(_module.router)

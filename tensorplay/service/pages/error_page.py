@@ -48,6 +48,7 @@ def problem_page(request: Request, problem: Problem) -> Response | None:
         status=problem.status,
         title=title,
         detail=problem.detail,
+        back=next_of(request) if _path(request) == "/do" else "",
         errors=[(" ".join(each["loc"][1:]), each["msg"]) for each in problem.extra.get("errors", [])],  # type: ignore[attr-defined] # of `problems`
     )  # fmt: skip
     return HTMLResponse(text, problem.status, headers={**problem.headers, "Cache-Control": "no-store"})

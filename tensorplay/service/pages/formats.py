@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-__all__ = ["FILTERS", "count", "duration", "gain", "milliseconds", "moment", "percent", "size"]
+__all__ = ["FILTERS", "count", "digits", "duration", "gain", "milliseconds", "moment", "percent", "size"]
 
 _DASH = "–"  # noqa: RUF001 - what stands for nothing in a table
 
@@ -25,6 +25,11 @@ def milliseconds(value: float | None) -> str:
     if value < 1:
         return f"{_digits(value * 1e3, 4)} µs"
     return f"{_digits(value, 4)} ms" if value < 1e3 else f"{_digits(value / 1e3, 4)} s"
+
+
+def digits(value: float | None) -> str:
+    """Return a number with three digits, as short as that is."""
+    return _DASH if value is None else f"{value:.3g}"
 
 
 def gain(value: float | None) -> str:
@@ -105,6 +110,7 @@ def file_name(path: str) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
+    "digits": digits,
     "ms": milliseconds,
     "gain": gain,
     "percent": percent,

@@ -5,19 +5,15 @@ from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import RedirectResponse
 
 from tensorplay.errors import SignatureError
 from tensorplay.gemm import parse_signature
 from tensorplay.runtime.slices import paced
 from tensorplay.service.jobs import OVER
-from tensorplay.service.pages.links import WITH_FORM, root_of
 from tensorplay.service.pages.rendering import PageRoute, render
-from tensorplay.service.routes.jobs import started
 from tensorplay.service.routes.rejections import rejections_of
 from tensorplay.service.routes.untuned import model_of
-from tensorplay.service.schemas import JobRequest, JobSource
-from tensorplay.service.state import WRITES, Shared
+from tensorplay.service.state import Shared
 from tensorplay.service.untuned_list import UntunedRow
 
 __all__ = ["Text", "router", "shares_of"]
@@ -33,7 +29,7 @@ async def show_untuned(request: Request, state: Shared, q: Text = "") -> Respons
     """Return the signatures that ran without a winner, the most called first."""
     found = await state.runtime.untuned.get()
     wanted = await state.worker.compute(partial(_with, q.casefold(), found)) if q else found
-    page = render(
+    return render(
         request, state, "untuned.html", page="untuned", kinds="untuned results jobs",
         rows=[model_of(state, row) for row in wanted[:MOST_SHOWN]],
         hidden=max(0, len(wanted) - MOST_SHOWN),
@@ -43,8 +39,6 @@ async def show_untuned(request: Request, state: Shared, q: Text = "") -> Respons
         q=q,
         is_busy=any(job.state not in OVER for job in state.jobs.listed()),
     )  # fmt: skip
-    page.headers.update(WITH_FORM)
-    return page
 
 
 def shares_of(rows: Sequence[UntunedRow]) -> list[float]:
@@ -59,13 +53,6 @@ def _operations(row: UntunedRow) -> int:
         return parse_signature(*row.signature).flops
     except SignatureError:
         return 0
-
-
-@router.post("/untuned/tune", dependencies=WRITES)
-async def tune_all(request: Request, state: Shared) -> Response:
-    """Start measuring every untuned signature, and go on to the jobs: what a form does that needs no script."""
-    await started(state, JobRequest(source=JobSource(untuned=True)))
-    return RedirectResponse(f"{root_of(request.scope)}jobs", 303)
 
 
 def _with(text: str, rows: Sequence[UntunedRow]) -> Sequence[UntunedRow]:

@@ -5,8 +5,9 @@ from urllib.parse import urlencode
 
 from starlette.types import Scope
 
-__all__ = ["WITH_FORM", "query", "root_of"]
+__all__ = ["WITH_FORM", "form_action", "query", "root_of"]
 
+_LONGEST_ON = 1000
 WITH_FORM = {"Referrer-Policy": "same-origin"}
 """Of a page with a form: without a referrer a browser sends it with `Origin: null`, which is refused."""
 
@@ -22,6 +23,12 @@ def root_of(scope: Scope) -> str:
     if prefix and path.startswith(prefix):
         path = path[len(prefix) :]
     return "../" * (path.count("/") - 1) or "./"
+
+
+def form_action(root: str, on: str) -> str:
+    """Return where the forms of a page go, which say what page they are on; without its query where that is long."""
+    shown = on if len(on) <= _LONGEST_ON else on.partition("?")[0]
+    return f"{root}do?{urlencode({'on': shown})}"
 
 
 def query(given: Iterable[tuple[str, str]], changes: Mapping[str, object] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Where a browser goes on once it has shown the token: to a page of ours, and nowhere else."""
+"""Where a browser goes on once it has shown the token, or changed something: to a page of ours, and nowhere else."""
 
 import re
 
@@ -16,15 +16,17 @@ def checked_next(given: str) -> str:
 
 
 def next_of(request: Request) -> str:
-    """Return the address of the page that was asked for, relative to the root; the overview's where it is none."""
+    """Return the address of the page that was asked for, relative to the root; the overview's where it is none.
+
+    Of a form for changes that is the page that it is on.
+    """
     known: str | None = getattr(request.state, "next", None)
     if known is not None:
         return known
     path: str = request.scope["path"].removeprefix(request.scope.get("root_path", "")).lstrip("/")
-    if path == "login":
+    if path == "do":
+        return checked_next(request.query_params.get("on", ""))
+    if path == "login" or request.method not in {"GET", "HEAD"}:
         return ""
-    if request.method not in {"GET", "HEAD"}:
-        # Forms go to addresses below the page that they are on.
-        return checked_next(path.partition("/")[0])
     query = request.scope["query_string"].decode("ascii", "replace")
     return checked_next(path + (f"?{query}" if query else ""))

@@ -12,8 +12,11 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tensorplay.service.declared_query import declared_names
+from tensorplay.service.pages.form_call import call_text
 from tensorplay.service.pages.formats import FILTERS
-from tensorplay.service.pages.links import query, root_of
+from tensorplay.service.pages.links import WITH_FORM, form_action, query, root_of
+from tensorplay.service.pages.next_page import checked_next
+from tensorplay.service.pages.own_url import own_url
 from tensorplay.service.pages.static_files import static_url
 from tensorplay.service.recorded_context import RecordedContext
 from tensorplay.service.state import State
@@ -62,7 +65,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(FILTERS)
-    made.globals.update(static=static_url, navigation=NAVIGATION)
+    made.globals.update(static=static_url, navigation=NAVIGATION, call_text=call_text)
     return made
 
 
@@ -104,9 +107,13 @@ def render(request: Request, state: State, name: str, *, page: str, kinds: str =
     # What a bookmark has besides goes no further: some links lead to the API, which knows every name that it takes.
     names = declared_names(request)
     given = [(name, value) for name, value in request.query_params.multi_items() if name in names]
+    root = root_of(request.scope)
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", "")).lstrip("/")
     text = environment().get_template(name).render(
         layout="partial.html" if is_partial else "base.html",
-        root=root_of(request.scope),
+        root=root,
+        address=own_url(request.scope),
+        do=form_action(root, checked_next((path + query(given)).removesuffix("?"))),
         page=page,
         kinds=f"settings {kinds}",
         given=request.query_params,
@@ -122,7 +129,7 @@ def render(request: Request, state: State, name: str, *, page: str, kinds: str =
         **values,
     )  # fmt: skip
     tag = f'"{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"'
-    headers = {"ETag": tag, "Cache-Control": "no-store", "Vary": "Accept"}
+    headers = {"ETag": tag, "Cache-Control": "no-store", "Vary": "Accept", **WITH_FORM}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     return HTMLResponse(text, headers=headers)

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
+from tensorplay.service.pages.histogram_view import histogram_view
 from tensorplay.service.pages.rendering import PageRoute, render
-from tensorplay.service.routes.results import Identity, model_of, row_or_404
+from tensorplay.service.routes.results import Identity, model_of, provenance_of, row_or_404
 from tensorplay.service.state import Shared, etag
 
 __all__ = ["Bar", "bars_of", "interval_of", "router"]
@@ -99,7 +100,9 @@ async def show_result(request: Request, state: Shared, identity: Identity, every
         told=told,
         bars=bars if every else bars[:MOST_BARS],
         hidden=0 if every else max(0, len(bars) - MOST_BARS),
+        provenance=await provenance_of(state, row),
         confirmation=confirmation,
+        histogram=histogram_view(told["histogram"]),
         interval=interval_of(confirmation) if confirmation else None,
         tag=tag,
     )  # fmt: skip

@@ -17,6 +17,14 @@ from tensorplay.service.state import WRITES, Shared, State, listed
 
 __all__ = ["devices_of", "router"]
 
+_LINKS = {
+    name: f"api/v1/{name}"
+    for name in (
+        "switches", "budgets", "settings", "results", "rejections", "untuned", "jobs", "files", "validators", "devices",
+        "runtime", "stats", "log", "events", "ranks", "openapi.json",
+    )
+} | {name: name for name in ("metrics", "livez", "readyz")}  # fmt: skip
+
 router = APIRouter(tags=["runtime"])
 
 Since = Annotated[
@@ -28,9 +36,9 @@ Since = Annotated[
 @router.get("/", include_in_schema=False)
 @router.get("", operation_id="root")
 async def read_root(state: Shared) -> InstanceModel:
-    """Return what process this is."""
+    """Return what process this is, and where the rest is."""
     devices = [device for device, _ in state.runtime.context.results_files()]
-    return InstanceModel(**state.instance._asdict(), read_only=state.runtime.read_only, devices=devices)
+    return InstanceModel(**state.instance._asdict(), read_only=state.runtime.read_only, devices=devices, links=_LINKS)
 
 
 async def devices_of(state: State) -> list[DeviceModel]:

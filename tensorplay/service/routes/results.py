@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -15,10 +16,12 @@ from tensorplay.gemm.dtype import dtype_called
 from tensorplay.service.export import CSV, JSON_LINES, as_csv, as_json_lines, as_results_file, attachment, streamed
 from tensorplay.service.identity import ID_PATTERN, shape_id
 from tensorplay.service.listing import Filter
+from tensorplay.service.measured_schemas import Provenance
 from tensorplay.service.problems import Problem
 from tensorplay.service.row import Row, gain_of, saved_of
 from tensorplay.service.schemas import Listed, ResultDetail, ResultModel
 from tensorplay.service.state import NOT_CHANGED, IfNoneMatch, Shared, State, etag
+from tensorplay.service.worker import BUSY
 
 __all__ = [
     "MOST_ROWS",
@@ -30,6 +33,7 @@ __all__ = [
     "filter_of",
     "model_of",
     "models_of",
+    "provenance_of",
     "router",
     "row_or_404",
 ]
@@ -39,6 +43,7 @@ Sort = Literal[
     "op", "-op", "params", "-params", "dtype", "-dtype", "m", "-m", "n", "-n", "k", "-k", "kernel", "-kernel",
     "device", "-device", "origin", "-origin", "time_ms", "-time_ms", "gain", "-gain", "saved_ms", "-saved_ms",
 ]  # fmt: skip
+_TOLD = ("verdict", "confirmation", "candidates", "not_measured", "calls", "histogram", "numerical_check")
 _ROW_FIELDS = tuple(name for name in ResultModel.model_fields if name in Row._fields)
 _values_of = itemgetter(*map(Row._fields.index, _ROW_FIELDS))
 _Least = Annotated[int | None, Query(ge=0, le=2**63 - 1, description="The least size that is wanted.")]
@@ -127,6 +132,14 @@ def model_of(state: State, row: Row) -> ResultModel:
     return models_of(state, [row])[0]
 
 
+async def provenance_of(state: State, row: Row) -> Provenance:
+    """Return where a winner is from, and the line that it stands in now; folders are nobody's business."""
+    found = await state.worker.read(partial(state.runtime.context.written_at, row.op, row.params))
+    if found is None:
+        return Provenance(origin=row.origin, file=None, line=None)
+    return Provenance(origin=row.origin, file=PurePath(found.path).name, line=found.line)
+
+
 async def row_or_404(state: State, identity: str) -> Row:
     """Return the winner of an id; a 404 `Problem` when there is none."""
     row = (await state.runtime.winners.get()).get(identity)
@@ -185,7 +198,9 @@ async def export_json_lines(state: Shared, wanted: Wanted) -> Response:
     return streamed(as_json_lines(rows), "application/jsonl", attachment("results.jsonl"))
 
 
-@router.get("/results/{identity}", operation_id="results_read", responses=NOT_CHANGED, response_model=ResultDetail)
+@router.get(
+    "/results/{identity}", operation_id="results_read", responses=NOT_CHANGED | BUSY, response_model=ResultDetail
+)
 async def read_result(state: Shared, identity: Identity, response: Response, if_none_match: IfNoneMatch = None) -> Any:
     """Return one winner with its candidates, how it was chosen, and what it was before."""
     # Before the row, which is waited for: a change meanwhile must not pass for seen.
@@ -195,11 +210,12 @@ async def read_result(state: Shared, identity: Identity, response: Response, if_
         return Response(status_code=304, headers={"ETag": tag})
     response.headers["ETag"] = tag
     told = state.runtime.explain(row)
-    further = {name: told[name] for name in ("verdict", "confirmation", "candidates", "not_measured", "calls")}
+    further = {name: told[name] for name in _TOLD}
     return {
         **_fields(row, told.get("first_choice_ms")),
         **further,
         "captured": told["pinned"],
+        "provenance": await provenance_of(state, row),
         "history": [past._asdict() for past in state.runtime.context.past_winners(row.op, row.params)],
     }
 

@@ -70,7 +70,8 @@ def test_what_is_spent_of_the_seconds_stands_beside_them(ask: Ask, run: Run, con
 def test_a_new_file_is_saved_where_there_are_winners(ask: Ask, run: Run, tmp_path: Path) -> None:
     assert "data-save" not in ask("/devices").text
     run(4)
-    assert 'data-save="./api/v1/files/"' in ask("/devices").text
+    text = ask("/devices").text
+    assert "data-save" in text and '"path":"files/{name}/save","body":{},"new":true' in text
 
 
 def test_every_page_shows_data(ask: Ask, run: Run, context: TuningContext, backend: ScriptedBackend) -> None:
@@ -102,7 +103,7 @@ def test_nothing_is_inline_or_absolute(ask: Ask, run: Run, context: TuningContex
             assert tag != "style" and "style" not in attributes
             assert tag != "script" or attributes.get("src")
             assert not [name for name in attributes if name.startswith("on")]
-            for name in ("href", "src", "action", "data-url", "data-go"):
+            for name in ("href", "src", "action"):
                 link = attributes.get(name)
                 assert link is None or not (link.startswith("/") or "://" in link), (path, link)
 
@@ -153,8 +154,9 @@ def test_a_page_that_has_not_changed_is_not_sent_again(ask: Ask, run: Run) -> No
 
 def test_settings_offer_the_editor_of_their_kind(ask: Ask) -> None:
     text = ask("/settings").text
-    assert 'data-kind="boolean"' in text and 'data-kind="choice"' in text and 'data-kind="names"' in text
-    assert "api/v1/settings/filename" not in text, "no path is taken from a client"
+    for kind in ("boolean", "choice", "names", "integer", "number"):
+        assert f'"fields":{{"value":"{kind}"}}' in text
+    assert '"path":"settings/filename' not in text, "no path is taken from a client"
 
 
 def test_a_read_only_service_offers_no_change(context: TuningContext, tmp_path: Path) -> None:
