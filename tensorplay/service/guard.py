@@ -136,7 +136,7 @@ class Guard:
             given = _token(headers)
             if given is not None or not self._is_signed_in(headers):
                 self._rules.tokens.check(given, scope)
-            elif is_form and not any(name in headers for name in _ORIGINS):
+            elif is_form and not ("origin" in headers or headers.get("sec-fetch-site") == "same-origin"):
                 # Another server of this host is of the same site, so that its pages send the cookie, too; and unlike
                 # JSON a form is sent without asking first.
                 raise Problem(403, "cross-site", "the browser must say which page the form is on, by Origin")
@@ -167,9 +167,11 @@ class Guard:
         site = headers.get("sec-fetch-site")
         if site is not None:
             is_navigation = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
-            if site in {"same-origin", "none"} or (is_navigation and headers.get("sec-fetch-dest") == "document"):
+            if site == "same-origin" or (is_navigation and headers.get("sec-fetch-dest") == "document"):
                 return
-            raise Problem(403, "cross-site", "another page must not use this service")
+            if site != "none":
+                raise Problem(403, "cross-site", "another page must not use this service")
+        # A person's own doing, as a reload, may send the form of another page once more, which the origin says.
         origin = headers.get("origin")
         if origin is None:
             return

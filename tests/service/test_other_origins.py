@@ -13,6 +13,7 @@ TOKEN = "right-and-too-long-to-be-guessed"  # noqa: S105 - of these tests
 EVIL: list[dict[str, str]] = [
     {"Origin": "https://evil.example"},
     {"Origin": "null"},
+    {"Sec-Fetch-Site": "none", "Origin": "https://evil.example"},
     {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"},
     {"Host": "evil.example"},
 ]

@@ -78,20 +78,29 @@
       return true;
     }
   };
-  const act = async (element, { method, path, body, match, sure, go }) => {
+  // What is pressed once more before it is answered is meant once: twice, the second answer would be that it is done.
+  const busy = new WeakSet();
+  const once = async (element, work) => {
+    if (busy.has(element)) return;
+    busy.add(element);
+    try { await work(); } finally { busy.delete(element); }
+  };
+  const act = (element, call) => once(element, () => carryOut(element, call));
+  const carryOut = async (element, { method, path, body, match, sure, go }) => {
     if (sure && !await isSure(sure)) return;
     element.setAttribute("aria-busy", "true");
     if (go) TensorPlay.leave(true);
     const isDone = await send(method, `${root}api/v1/${path}`, body, match);
     element.removeAttribute("aria-busy");
     if (!isDone) { TensorPlay.leave(false); TensorPlay.refresh(); return; }
-    if (go) { location.href = root + go; return; }
+    // Until the other page is there, this one does nothing more.
+    if (go) { location.href = root + go; return new Promise(() => {}); }
     toast("Done.");
     TensorPlay.refresh();
   };
 
   // A file that is there stays as it is: the service is asked for a new one.
-  const saveAs = async (form, { method, path }) => {
+  const saveAs = (form, { method, path }) => once(form, async () => {
     const { name, device } = form.elements;
     const body = device ? { device: device.value } : {};
     const url = `${root}api/v1/${path.replace("{name}", encodeURIComponent(name.value))}`;
@@ -100,7 +109,7 @@
       form.reset();
     }
     TensorPlay.refresh();
-  };
+  });
 
   const valueOf = (kind, text) => {
     if (kind === "boolean") return text === "true";
@@ -145,6 +154,12 @@
       for (const each of form.querySelectorAll("[name]")) if (each.value === "") each.disabled = true;
       setTimeout(() => { for (const each of form.querySelectorAll("[name]:disabled")) each.disabled = false; });
     }
+  });
+  // In a row it chooses; else it would send the form, and so begin to measure.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !event.target.matches("input[type=checkbox]")) return;
+    event.preventDefault();
+    event.target.click();
   });
   document.addEventListener("change", (event) => {
     if (event.target.id === "pick-all") {

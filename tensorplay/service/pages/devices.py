@@ -1,7 +1,10 @@
 """The devices that were met: what their results files must match, and the files."""
 
+import re
+
 from fastapi import APIRouter, Request, Response
 
+from tensorplay.service.file_names import FILE_PATTERN
 from tensorplay.service.jobs import OVER
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.files import files_of
@@ -15,9 +18,12 @@ router = APIRouter(route_class=PageRoute)
 @router.get("/devices")
 async def show_devices(request: Request, state: Shared) -> Response:
     """Return the devices, each with its validators, and the files."""
+    files = await files_of(state)
     return render(
         request, state, "devices.html", page="devices", kinds="files results untuned jobs",
-        files=await files_of(state),
+        files=files,
+        # Results may go to a file of another name, which nobody can load or save by an address.
+        named={each.name for each in files if re.fullmatch(FILE_PATTERN, each.name)},
         devices=list(dict.fromkeys(device for device, _ in state.runtime.context.results_files())),
         validators=state.runtime.validators(),
         is_busy=any(job.state not in OVER for job in state.jobs.listed()),

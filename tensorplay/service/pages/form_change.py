@@ -55,7 +55,7 @@ def _question(request: Request, text: str, call: str) -> Response:
     page = environment().get_template("sure.html").render(
         root="./", text=text, call=call, back=on, do=form_action("./", on)
     )  # fmt: skip
-    return HTMLResponse(page, headers={"Cache-Control": "no-store", **WITH_FORM})
+    return HTMLResponse(page, headers={"Cache-Control": "private, no-cache", **WITH_FORM})
 
 
 def _problem_of(answer: Answer) -> Problem:
@@ -72,14 +72,16 @@ def _check_ranks(answer: Answer) -> None:
     refused = [each for each in _document(answer.content).get("items", []) if each["status"] >= 400]
     if not refused:
         return
-    told = [
-        f"Not on rank {each['local_rank']}: {(each['body'] or {}).get('detail', 'refused')}."
-        for each in refused[:_MOST_TOLD]
-    ]
+    told = [f"Not on rank {each['local_rank']}: {_detail(each['body'])}." for each in refused[:_MOST_TOLD]]
     more = len(refused) - len(told)
     if more:
         told.append(f"Nor on {more} more.")
     raise Problem(refused[0]["status"], "rank-refused", " ".join([*told, "All others have done it."]))
+
+
+def _detail(body: object) -> object:
+    # It is another process's, and perhaps of another version.
+    return body.get("detail", "refused") if isinstance(body, dict) else "refused"
 
 
 def _document(content: bytes) -> dict[str, Any]:

@@ -11,8 +11,12 @@ _NEXT = re.compile(r"(?:[a-z]{2,20}(?:/[0-9a-z/]{1,80})?)?(?:\?[A-Za-z0-9%&=_.~+
 
 
 def checked_next(given: str) -> str:
-    """Return an address that is relative to the root if it may be a page of ours, else that of the overview."""
-    return given if _NEXT.fullmatch(given) and "//" not in given else ""
+    """Return an address that is relative to the root if it may be a page of ours, else that of the overview.
+
+    Where only the query cannot be one of ours, or is too long, it is the page without it.
+    """
+    page = given.partition("?")[0]
+    return next((each for each in (given, page) if _NEXT.fullmatch(each) and "//" not in each), "")
 
 
 def next_of(request: Request) -> str:

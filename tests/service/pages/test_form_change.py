@@ -129,6 +129,9 @@ def test_who_is_not_signed_in_is_asked_for_the_token_and_comes_back_to_the_page(
         {"Sec_Fetch_Site": None, "Origin": "null"},
         {"Sec_Fetch_Site": None, "Origin": "http://127.0.0.1:1"},
         {"Sec_Fetch_Site": None},
+        {"Sec_Fetch_Site": None, "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"},
+        {"Sec_Fetch_Site": "none", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"},
+        {"Sec_Fetch_Site": "none", "Origin": "http://127.0.0.1:1"},
         {"Host": "evil.example"},
     ],
 )
@@ -136,6 +139,11 @@ def test_another_page_changes_nothing(do: Do, cookie: str, context: TuningContex
     answer = do(OFF, Cookie=cookie, **({"X_TensorPlay_Token": None} | headers))
     assert answer.status_code == 403
     assert context.tuning_is_enabled()
+
+
+def test_a_form_of_ours_that_is_sent_once_more_says_so_by_its_origin(do: Do, cookie: str) -> None:
+    again = {"Sec_Fetch_Site": "none", "Origin": "http://127.0.0.1"}
+    assert do(OFF, Cookie=cookie, X_TensorPlay_Token=None, **again).status_code == 303
 
 
 def test_a_program_with_the_token_need_not_say_where_a_form_is_from(do: Do) -> None:
@@ -221,7 +229,7 @@ def test_a_person_is_asked_first_and_the_question_is_text(do: Do, context: Tunin
     page = do(call, on="results?q=a%20b")
     assert page.status_code == 200
     assert "<b>Sure" not in page.text and unescape("&lt;b&gt;Sure?") in unescape(page.text)
-    assert page.headers["referrer-policy"] == "same-origin" and page.headers["cache-control"] == "no-store"
+    assert page.headers["referrer-policy"] == "same-origin" and page.headers["cache-control"] == "private, no-cache"
     assert 'action="./do?on=results%3Fq%3Da%2520b"' in page.text and 'href="./results?q=a%20b">No' in page.text
     assert context.tuning_is_enabled()
     assert do(call, {"yes": "1"}).status_code == 303

@@ -1,14 +1,19 @@
 """What the ranks of a host are told at once, without a script, and which of them refused it."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 
 from tensorplay.runtime.context import TuningContext
 from tensorplay.service import Service, start
+from tensorplay.service.pages.form_change import _check_ranks
+from tensorplay.service.pages.inner_call import Answer
+from tensorplay.service.problems import Problem
 
 Browser = Any
 
@@ -53,3 +58,10 @@ def test_all_ranks_are_told_and_the_page_says_which_refused(
     assert page.status_code == 502
     assert "Not on rank 1: it has no service" in page.text and "All others have done it." in page.text
     assert 'href="./ranks">Back to the page' in page.text
+
+
+@pytest.mark.parametrize("body", [None, [], ["x"], "x", 1, {}, {"title": "x"}])
+def test_a_rank_that_refuses_in_words_of_its_own_is_told_of(body: object) -> None:
+    items = [{"local_rank": 0, "status": 200, "body": body}, {"local_rank": 1, "status": 500, "body": body}]
+    with pytest.raises(Problem, match=r"^Not on rank 1: refused\. All others"):
+        _check_ranks(Answer(207, Headers(), json.dumps({"items": items}).encode()))
