@@ -148,6 +148,8 @@ def _state(file: "FileCheck", *, is_target: bool) -> Iterator[str]:
         yield "does not exist yet"
     elif file.kind is not None:
         yield count(file.untuned, "untuned signature") if file.role == "untuned" else count(file.winners, "winner")
+        if file.undecided:
+            yield f"{file.undecided} of them never really compared"
     if file.differences:
         yield "another build's, not used"
     yield "writable" if file.writable else "not writable"
@@ -193,6 +195,7 @@ def _file_document(file: "FileCheck", target: str) -> dict[str, object]:
         "kind": file.kind.value if file.kind else None,
         "winners": file.winners,
         "untuned": file.untuned,
+        "undecided": file.undecided,
         "matches_this_build": file.is_ours,
         "differences": [difference._asdict() for difference in file.differences],
         "bad_lines": [{"number": line.number, "text": line.text, "reason": line.reason} for line in file.bad_lines],

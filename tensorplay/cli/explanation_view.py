@@ -31,7 +31,7 @@ CANDIDATE_COLUMNS = (
 
 _TIMES = ("median_ms", "screened_ms")
 _BAR_WIDTH = 16
-_LONGEST_REASON = 90
+_LONGEST_REASON = 112
 
 
 def overview_row(explanation: Explanation) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensorplay.cli.comparison import undecided
 from tensorplay.cli.tuning_file import FileKind, parse_tuning_file
 from tensorplay.database.csv_text import BadLine
 from tensorplay.database.record import Validator
@@ -31,6 +32,8 @@ class FileCheck:
         None where nothing was read.
     winners, untuned : int
         How many signatures it holds of either.
+    undecided : int
+        Winners that were never really compared; known of this build's.
     differences : sequence of ValidatorMismatch
         How its validators differ from this build's.
     """
@@ -44,6 +47,7 @@ class FileCheck:
     kind: FileKind | None = None
     winners: int = 0
     untuned: int = 0
+    undecided: int = 0
     bad_lines: Sequence[BadLine] = ()
     differences: Sequence[ValidatorMismatch] = ()
 
@@ -85,6 +89,7 @@ def _check(role: str, path: str, differences: Sequence[ValidatorMismatch]) -> Fi
         kind=file.kind if file else None,
         winners=len(file.winners) if file else 0,
         untuned=len(file.untuned) if file else 0,
+        undecided=len(undecided(path, file.winners, file.validators)) if file and not differences else 0,
         bad_lines=file.bad_lines if file else (),
         differences=differences,
     )

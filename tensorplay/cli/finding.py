@@ -82,9 +82,16 @@ def notes(values: Mapping[str, SettingValue], files: FileUse) -> Iterator[str]:
         yield "tuning is off: recorded winners are replayed, and nothing is measured"
     if files.results.differences and files.sibling.is_ours:
         yield (
-            f"the results file is another build's and is left as it is; {count(files.sibling.winners, 'winner')} of "
-            f"this build are in the sibling {files.sibling.path}"
+            "the results file is another build's and is left as it is; this build's sibling "
+            f"{files.sibling.path} has {count(files.sibling.winners, 'winner')}"
         )
+    for file in (files.results, files.sibling):
+        if file.undecided:
+            yield (
+                f"{count(file.undecided, 'winner was', 'winners were')} never really compared, on a busy machine or "
+                f"with too small a budget: `tensorplay explain {file.path}` says why, and `tensorplay tune --undecided "
+                f"{file.path}` measures again"
+            )
 
 
 def _of_settings(

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -17,6 +17,7 @@ from tensorplay.cli.table import Column, print_table
 if TYPE_CHECKING:
     from tensorplay.cli.tuning_file import TuningFile
     from tensorplay.database.validators import ValidatorMismatch
+    from tensorplay.gemm import Signature
 
 __all__ = ["show"]
 
@@ -40,6 +41,7 @@ class _Shown(NamedTuple):
     file: "TuningFile"
     rows: list[ProductRow]
     differences: tuple["ValidatorMismatch", ...]
+    undecided: "Mapping[Signature, str]"
     limit: int | None
 
     @property
@@ -126,7 +128,10 @@ def show(
 
 
 def _look(file: "TuningFile", view: RowView, limit: int | None) -> _Shown:
-    return _Shown(file, view.rows(file), _differences(file), limit)
+    from tensorplay.cli.comparison import undecided  # noqa: PLC0415 - `--help` need not wait for it
+
+    unsettled = undecided(file.path, file.winners, file.validators)
+    return _Shown(file, view.rows(file), _differences(file), unsettled, limit)
 
 
 def _differences(file: "TuningFile") -> tuple["ValidatorMismatch", ...]:
@@ -159,6 +164,8 @@ def _heading(shown: _Shown) -> Iterator[str]:
     facts = [count(found, shown.noun)] if found or shown.is_results else []
     if len(shown.rows) < found:
         facts.append(f"{len(shown.rows)} of them fulfil the conditions")
+    if shown.undecided:
+        facts.append(f"{len(shown.undecided)} of them never really compared")
     if file.superseded:
         facts.append(f"{count(file.superseded, 'older line')} replaced by newer ones")
     if file.kind == "empty":
@@ -174,6 +181,8 @@ def _heading(shown: _Shown) -> Iterator[str]:
         yield f"  {printable(validator.name)}: {printable(validator.value)}"
     for difference in shown.differences:
         yield f"  differs: {printable(str(difference))}"
+    if shown.undecided:
+        yield f"what was never really compared is measured anew by: tensorplay tune --undecided {printable(file.path)}"
 
 
 def _cells(row: ProductRow) -> list[str]:
@@ -206,6 +215,7 @@ def _document(shown: _Shown) -> dict[str, object]:
         "differences": [difference._asdict() for difference in shown.differences],
         "winners": [_fields(row) for row in rows if row.kernel is not None],
         "untuned": [_fields(row) for row in rows if row.kernel is None],
+        "undecided": [signature._asdict() | {"verdict": why} for signature, why in shown.undecided.items()],
         "left_out": len(shown.rows) - len(rows),
         "superseded": file.superseded,
         "bad_lines": [{"number": line.number, "text": line.text, "reason": line.reason} for line in file.bad_lines],

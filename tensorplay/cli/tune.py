@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tensorplay.cli.comparison import undecided
 from tensorplay.cli.exit_code import FAILED
 from tensorplay.cli.progress import Progress
 from tensorplay.cli.render import count, duration, multiple, printable
 from tensorplay.cli.table import Column, print_table
-from tensorplay.cli.tuning_file import read_tuning_file
+from tensorplay.cli.tuning_file import TuningFile, read_tuning_file
 from tensorplay.gemm import Signature
 
 if TYPE_CHECKING:
@@ -54,6 +55,13 @@ _COLUMNS = (
 )
 @click.option("--again", is_flag=True, help="Measure signatures that have a winner too.")
 @click.option(
+    "--undecided",
+    "only_undecided",
+    is_flag=True,
+    help="Measure again, and only, those of results files that were never really compared: the verdict is insufficient "
+    "budget, unstable or not measured. Without files, those named tunableop_results*.csv.",
+)
+@click.option(
     "--stall-seconds",
     type=click.FloatRange(1.0, 86400.0),
     default=120.0,
@@ -70,6 +78,7 @@ def tune(
     candidates: str | None,
     families: str | None,
     again: bool,
+    only_undecided: bool,
     stall_seconds: float,
     as_json: bool,
 ) -> None:
@@ -79,7 +88,9 @@ def tune(
     process of its own. A kernel that kills or hangs it, or after which nothing runs any more, is remembered beside
     the results file and never tried again. The exit code is 1 when a signature could not be measured.
     """
-    signatures = _signatures(files or sorted(str(path) for path in Path().glob("tunableop_untuned*.csv")))
+    named = "results" if only_undecided else "untuned"
+    files = files or sorted(str(path) for path in Path().glob(f"tunableop_{named}*.csv"))
+    signatures = _undecided(files) if only_undecided else _signatures(files)
     environ = dict(os.environ) | {
         f"TP_TUNABLEOP_{name}": value
         for name, value in (("FILENAME", results), ("CANDIDATES", candidates), ("FAMILIES", families))
@@ -96,25 +107,42 @@ def tune(
             progress.line(f"{len(outcomes)} of {len(signatures)}  {outcome.signature.params}: {_outcome(outcome)}")
 
         try:
-            OfflineTuner(environ=environ, stall_s=stall_seconds, again=again).tune(signatures, tell=tell)
+            OfflineTuner(environ=environ, stall_s=stall_seconds, again=again or only_undecided).tune(
+                signatures, tell=tell
+            )
         except OSError as error:
             raise click.ClickException(printable(str(error))) from None
     if as_json:
         click.echo(json.dumps([asdict(outcome) | {"gain": outcome.gain} for outcome in outcomes], indent=2))
+    elif not signatures:
+        click.echo("nothing to measure: as far as the files say, every winner was really compared")
     else:
         print_table(_COLUMNS, [_row(outcome) for outcome in outcomes])
         click.echo(_closing(outcomes))
     ctx.exit(FAILED if any(outcome.problem for outcome in outcomes) else 0)
 
 
+def _read(path: str) -> TuningFile:
+    try:
+        return read_tuning_file(path)
+    except OSError as error:
+        raise click.UsageError(printable(str(error))) from None
+
+
+def _undecided(files: Sequence[str]) -> list[Signature]:
+    """Return the signatures of results files whose winners were never really compared."""
+    if not files:
+        raise click.UsageError("there is no results file here; name files")
+    found: dict[Signature, str] = {}
+    for file in map(_read, files):
+        found |= undecided(file.path, file.winners, file.validators)
+    return list(found)
+
+
 def _signatures(files: Sequence[str]) -> list[Signature]:
     """Return the signatures of the files, each once; a usage error when there are none."""
     found: dict[Signature, None] = {}
-    for path in files:
-        try:
-            file = read_tuning_file(path)
-        except OSError as error:
-            raise click.UsageError(printable(str(error))) from None
+    for file in map(_read, files):
         found.update(dict.fromkeys(file.untuned))
         found.update(dict.fromkeys(winner.signature for winner in file.winners))
     if not found:

@@ -50,8 +50,8 @@ def glance(first: T, timer: Timer[T], budget: Budget, deadline: Deadline) -> lis
 def why_out_of_reach(readings: list[float], budget: Budget) -> str:
     """Return why a candidate was not measured against a first choice of these readings."""
     return (
-        f"not measured: {FEWEST_SEPARATED} pairs with the first choice ({median(readings):.3g} ms a launch) do not fit "
-        f"into MAX_TUNING_DURATION_MS={budget.max_duration_ms}"
+        f"not measured: max_tuning_duration_ms={budget.max_duration_ms} holds fewer than {FEWEST_SEPARATED} pairs with "
+        f"the first choice ({median(readings):.3g} ms a launch)"
     )
 
 

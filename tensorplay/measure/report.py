@@ -34,8 +34,8 @@ class Verdict(StrEnum):
     """Times scattered too much to say anything, or the leader is often slow in a way that the median hides."""
 
     INSUFFICIENT_BUDGET = "insufficient budget"
-    """Something looked faster or was left out, and too few pairs fitted to tell: into `MAX_TUNING_DURATION_MS` or
-    `MAX_TUNING_SAMPLES`, or before the deadline."""
+    """Something looked faster or was left out, and too few pairs fitted to tell: into `max_tuning_duration_ms` or
+    `max_tuning_samples`, or before the deadline."""
 
     ALONE = "alone"
     """No other candidate was there, or none could run."""

@@ -88,7 +88,7 @@ def _look(
             ratios[record] = latest[record]
         slow = min(before, ratios[record])
         if record is not sampler.first and slow > limit:
-            record.dropped = f"screening: took {slow:.2f} times the fastest"
+            record.dropped = f"screening: took {slow:.2f} times the fastest of its look"
 
 
 def _room(record: Record[T], fastest_ms: float) -> int:

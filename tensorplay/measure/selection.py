@@ -151,8 +151,8 @@ def _drop_finalists(first: Record[T], challengers: Sequence[Record[T]], ruling: 
 def _why_not(verdict: Verdict, confirmation: Confirmation | None) -> str:
     if confirmation is None:
         return (
-            f"not confirmed: {verdict}, fewer than {FEWEST_SEPARATED} pairs with the first choice fit into "
-            "MAX_TUNING_DURATION_MS or MAX_TUNING_SAMPLES"
+            f"not confirmed: {verdict}, max_tuning_duration_ms or max_tuning_samples holds fewer than "
+            f"{FEWEST_SEPARATED} pairs with the first choice"
         )
     gain = f"{confirmation.gain:+.1%} ({confirmation.gain_low:+.1%} to {confirmation.gain_high:+.1%})"
     if verdict is Verdict.WINNER:

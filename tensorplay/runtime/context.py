@@ -241,7 +241,11 @@ class TuningContext(Steering):
             return None, EntryState.STALE
         is_forbidden = self._settings.deterministic and not plan.is_deterministic
         if is_forbidden and plan.kernel != self._first_choice(problem, backend).kernel:
-            self._ledger.reject(signature, entry.kernel, "its sums may change their order, and DETERMINISTIC is on")
+            self._ledger.reject(
+                signature,
+                entry.kernel,
+                "its sums may change their order, and deterministic is on (TP_TUNABLEOP_DETERMINISTIC)",
+            )
             return None, EntryState.STALE
         return plan, EntryState.WINNER
 

@@ -65,12 +65,12 @@ class Counters:
             found = [(reason, self._tallies.get((signature, reason))) for reason in Reason]
         return {reason.value: tally.calls for reason, tally in found if tally is not None and tally.calls}
 
-    def calls_by_signature(self) -> dict[Signature, int]:
-        """Return how often each signature was called."""
+    def calls_without_winner(self) -> dict[Signature, int]:
+        """Return how often each signature ran what no recorded winner had decided."""
         with self._lock:
             tallies = list(self._tallies.items())
         calls: Counter[Signature] = Counter()
-        for (owner, _), tally in tallies:
-            if owner is not None:
+        for (owner, reason), tally in tallies:
+            if owner is not None and reason is not Reason.REPLAYED:
                 calls[owner] += tally.calls
         return dict(calls)

@@ -67,7 +67,7 @@ class Measuring(Archive):
         """
         backend = self.backend(problem.device)
         if not backend.is_tunable(problem, self._settings.families):
-            raise OperandError(f"{signature_of(problem).params} is not tuned with FAMILIES={self._settings.families}")
+            raise self._untunable(problem)
         signature = signature_of(problem)
         device = self._device(problem.device, backend)
         device.ensure_loaded()
@@ -79,6 +79,12 @@ class Measuring(Archive):
     def calls_of(self, op: str, params: str) -> dict[str, int]:
         """Return how often a signature was called in this process, by reason."""
         return self._ledger.counters.calls(Signature(op, params))
+
+    def _untunable(self, problem: GemmProblem) -> OperandError:
+        """Return the error that says that a problem is of no family that is tuned."""
+        families = self._settings.families
+        more = "; families=all tunes more (TP_TUNABLEOP_FAMILIES)" if families != "all" else ""
+        return OperandError(f"{signature_of(problem).params} is not tuned with families={families}{more}")
 
     def _first_choice(self, problem: GemmProblem, backend: Backend) -> Plan:
         """Return what runs where nothing was selected."""

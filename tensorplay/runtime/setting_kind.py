@@ -28,7 +28,6 @@ _LARGEST_VERBOSITY = 3
 # Bounded, so that no text can ask for a giant integer.
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _DECIMAL = re.compile(r"(?=.{1,40}\Z)(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):([0-9]{1,5})")
 _LARGEST_PORT = 65535
 
@@ -198,8 +197,8 @@ def address(*, empty_means: str) -> Kind:
     return Kind("address", f"HOST:PORT, such as 127.0.0.1:8787, or empty for {empty_means}", check, check)
 
 
-def names() -> Kind:
-    """Return the kind of a list of names, kept in the order given; empty means that all take part."""
+def names(*known: str) -> Kind:
+    """Return the kind of a list of known names, kept in the order given; empty means that all take part."""
 
     def check(value: object) -> tuple[str, ...]:
         if isinstance(value, str):
@@ -207,8 +206,9 @@ def names() -> Kind:
         if not isinstance(value, list | tuple | set | frozenset):
             raise TypeError(value)
         for name in value:
-            if not isinstance(name, str) or not _NAME.fullmatch(name):
+            if not isinstance(name, str) or name not in known:
                 raise ValueError(value)
         return tuple(dict.fromkeys(sorted(value) if isinstance(value, set | frozenset) else value))
 
-    return Kind("names", "names with commas between, each of letters, digits and _; empty for all", check, check)
+    allowed = f"names with commas between, of {', '.join(known)}; empty for all"
+    return Kind("names", allowed, check, check)

@@ -8,6 +8,8 @@ from tensorplay.runtime.setting_kind import address, boolean, choice, file_name,
 __all__ = ["SETTINGS", "setting_of"]
 
 _LARGEST_MIB = 2**20
+# Of every backend, since one process may use several; named here, as no backend is imported before it is needed.
+_SOURCES = ("numpy", "scipy", "mkl", "cublaslt", "cublas", "skinny")
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -115,10 +117,10 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         name="sources",
-        kind=names(),
+        kind=names(*_SOURCES),
         default=(),
-        help="Providers of candidates that take part, such as numpy,scipy,mkl on the host or cublaslt,cublas,skinny "
-        "on CUDA. Empty means all.",
+        help="Providers of candidates that take part: numpy,scipy,mkl on the host and cublaslt,cublas,skinny on CUDA. "
+        "Empty means all.",
     ),
     Setting(
         name="families",
@@ -169,9 +171,10 @@ SETTINGS: tuple[Setting, ...] = (
         name="dashboard",
         kind=address(empty_means="none"),
         default="",
-        help="Where the process serves its dashboard from its first product on; port 0 is one that is free. Needs the "
-        "extra web; changes need a token on loopback too, that of TENSORPLAY_TOKEN or else one that is made up, and an "
-        "address that others reach needs TENSORPLAY_TOKEN to be set, and the token for reading too.",
+        help="Where the process serves its dashboard once it multiplies or asks `tunable` for something; port 0 is one "
+        "that is free. Needs the extra web; changes need a token on loopback too, that of TENSORPLAY_TOKEN or else one "
+        "that is made up, and an address that others reach needs TENSORPLAY_TOKEN to be set, and the token for reading "
+        "too.",
     ),
 )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from tensorplay.database.written_line import WrittenLine
-from tensorplay.errors import OperandError, TensorPlayError
+from tensorplay.errors import TensorPlayError
 from tensorplay.gemm import GemmProblem, Signature, parse_signature, signature_of
 from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.explaining import Explaining
@@ -99,7 +99,7 @@ class Steering(Explaining):
             if not again:
                 return self.tune(problem)
             if not backend.is_tunable(problem, self._settings.families):
-                raise OperandError(f"{problem} is not tuned with FAMILIES={self._settings.families}")
+                raise self._untunable(problem)
             signature = signature_of(problem)
             device = self._device(problem.device, backend)
             device.ensure_loaded()
@@ -117,7 +117,7 @@ class Steering(Explaining):
         self._invalidate()
 
     def spent_tuning_seconds(self) -> float:
-        """Return the seconds that this process has measured for: what TOTAL_TUNING_SECONDS bounds."""
+        """Return the seconds that this process has measured for: what `total_tuning_seconds` bounds."""
         return self._spent_seconds
 
     def load_results(self, device: str, path: str, data: bytes, *, overwrite: bool = False) -> MergeReport:
@@ -163,8 +163,8 @@ class Steering(Explaining):
         return found
 
     def calls_by_signature(self) -> Mapping[Signature, int]:
-        """Return how often each signature was called in this process."""
-        return self._ledger.counters.calls_by_signature()
+        """Return how often each signature ran without a recorded winner in this process; replays are not among them."""
+        return self._ledger.counters.calls_without_winner()
 
     def file_faults(self) -> list[FileFault]:
         """Return what was wrong with results files that were read."""

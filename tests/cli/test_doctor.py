@@ -163,7 +163,7 @@ def test_a_file_of_another_build_is_wrong_with_each_difference_until_there_is_a_
     write_results(sibling())
     result = run(ENABLED="1")
     assert result.exit_code == 0
-    assert f"1 winner of this build are in the sibling {Path.cwd() / sibling()}" in result.stdout
+    assert f"this build's sibling {Path.cwd() / sibling()} has 1 winner" in result.stdout
     assert [file["role"] for file in document()["files"]] == ["results", "results, this build's", "untuned"]
 
 
@@ -225,6 +225,7 @@ def test_json_has_every_section_and_nothing_else_is_written() -> None:
         "kind": "results",
         "winners": 1,
         "untuned": 0,
+        "undecided": 0,
         "matches_this_build": True,
         "differences": [],
         "bad_lines": [],

@@ -70,7 +70,7 @@ def test_a_file_of_another_build_is_wrong_until_there_is_a_sibling() -> None:
     assert "/d/sibling.csv" in finding.remedy
     with_sibling = files._replace(sibling=found("sibling"))
     assert of(with_sibling) == []
-    assert any("3 winners of this build are in the sibling" in note for note in notes(ON, with_sibling))
+    assert any("this build's sibling /d/sibling.csv has 3 winners" in note for note in notes(ON, with_sibling))
 
 
 @pytest.mark.parametrize("role", ["results", "sibling", "untuned"])

@@ -53,7 +53,7 @@ def test_json_has_every_fact_and_nothing_else_is_written(results: str) -> None:
     file = document(results)
     assert set(file) == {
         *("path", "kind", "validators", "matches_this_build", "differences", "winners", "untuned", "left_out"),
-        *("superseded", "bad_lines"),
+        *("undecided", "superseded", "bad_lines"),
     }
     assert file["kind"] == "results"
     assert file["matches_this_build"] is True

@@ -65,7 +65,7 @@ def test_whoever_it_gives_up_could_not_have_been_replaced(first_ms: float, gain:
 
 def test_the_reason_names_the_setting_and_the_time() -> None:
     assert why_out_of_reach([80.0, 90.0, 100.0], Budget()) == (
-        "not measured: 5 pairs with the first choice (90 ms a launch) do not fit into MAX_TUNING_DURATION_MS=30"
+        "not measured: max_tuning_duration_ms=30 holds fewer than 5 pairs with the first choice (90 ms a launch)"
     )
 
 

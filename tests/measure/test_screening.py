@@ -33,7 +33,7 @@ def survivors(timer: ScriptedTimer[str]) -> list[str]:
 def test_what_is_clearly_slower_is_dropped_with_how_much() -> None:
     sampler = screened(ScriptedTimer({"first": 1.0, "slow": 1.6, "close": 1.4}))
     assert [record.kernel for record in sampler.survivors] == ["first", "close"]
-    assert sampler.records[1].dropped == "screening: took 1.60 times the fastest"
+    assert sampler.records[1].dropped == "screening: took 1.60 times the fastest of its look"
 
 
 def test_a_larger_field_is_looked_at_twice_and_more_strictly() -> None:

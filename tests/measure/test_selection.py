@@ -70,7 +70,7 @@ def test_nothing_faster_leaves_the_first_choice_with_its_own_time() -> None:
     assert dropped(selection) == {
         "kernel first": None,
         "kernel slow": "race: took 10.0% longer than kernel first",
-        "kernel slower": "screening: took 9.00 times the fastest",
+        "kernel slower": "screening: took 9.00 times the fastest of its look",
     }
 
 
@@ -155,8 +155,8 @@ def test_a_budget_too_small_to_confirm_keeps_the_first_choice_and_says_so(budget
     selection = chosen(timer, budget=budget)
     assert (selection.winner, selection.verdict) == ("first", Verdict.INSUFFICIENT_BUDGET)
     assert dropped(selection)["kernel fast"] == (
-        "not confirmed: insufficient budget, fewer than 5 pairs with the first choice fit into "
-        "MAX_TUNING_DURATION_MS or MAX_TUNING_SAMPLES"
+        "not confirmed: insufficient budget, max_tuning_duration_ms or max_tuning_samples holds fewer than "
+        "5 pairs with the first choice"
     )
 
 

@@ -251,6 +251,23 @@ def test_lists_can_be_cleared_and_fill_again(
     assert len(context.get_rejections()) == 1
 
 
+def test_calls_that_replayed_a_winner_are_none_of_those_without_one(
+    context: TuningContext, call: Any, problem: GemmProblem
+) -> None:
+    signature = signature_of(problem)
+    context.tuning_disable()
+    call(context)
+    assert context.calls_by_signature() == {signature: 1}
+    context.measure_beside(problem)
+    for _ in range(3):
+        call(context)
+    assert context.calls_by_signature() == {signature: 1}
+    context.forget(*signature)
+    call(context)
+    assert context.calls_by_signature() == {signature: 2}
+    assert context.calls_of(*signature) == {"replayed": 3, "first_choice": 2}
+
+
 def test_what_changed_and_what_it_cost_before_is_told_for_many_at_once(
     make_context: MakeContext, call: Any, problem: GemmProblem
 ) -> None:
@@ -265,7 +282,6 @@ def test_what_changed_and_what_it_cost_before_is_told_for_many_at_once(
     assert context.first_choices([signature]) == {signature: pytest.approx(1.0)}
     context.plans.clear()
     context.resolve(problem, context.backend("0"))
-    assert context.calls_by_signature() == {signature: 1}
     fresh = make_context()
     call(fresh)
     assert fresh.first_choices([signature]) == {signature: pytest.approx(1.0)}

@@ -121,8 +121,10 @@ def test_sources_that_offer_nothing_are_told_and_nothing_is_recorded(
     context: TuningContext, call: Any, backend: ScriptedBackend
 ) -> None:
     with (
-        context.configure(sources="numpi"),
-        pytest.warns(TensorPlayWarning, match="numpi offer no candidate here; those of this device are scripted"),
+        context.configure(sources="numpy"),
+        pytest.warns(
+            TensorPlayWarning, match="the sources numpy offer no candidate here; those of this device are scripted"
+        ),
     ):
         call(context)
     assert context.get_results() == []

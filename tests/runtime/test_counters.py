@@ -25,6 +25,10 @@ def test_calls_add_up_over_signatures_and_events_join_them() -> None:
     assert counters.totals()["measured"] == 1
     assert counters.calls(ONE) == {"replayed": 2}
     assert counters.calls_made() == 6
+    assert counters.calls_without_winner() == {}
+    counters.tally(ONE, Reason.FALLBACK).calls += 1
+    counters.tally(OTHER, Reason.SELECTED_IN_PROCESS).calls += 2
+    assert counters.calls_without_winner() == {ONE: 1, OTHER: 2}
     assert counters.tally(ONE, Reason.REPLAYED) is counters.tally(ONE, Reason.REPLAYED)
 
 

@@ -83,7 +83,7 @@ def test_a_callers_value_is_kept_in_one_form(name: str, given_value: object, kep
         ("mode", "later"),
         *[
             ("sources", value)
-            for value in ("numpy,", ",", "num py", "numpy;scipy", "a\n", "\u212a", ["Numpy"], [1], None, 3)
+            for value in ("numpy,", ",", "num py", "numpy;scipy", "a\n", "\u212a", ["Numpy"], [1], None, 3, "numpi")
         ],
         *[
             ("total_tuning_seconds", value)

@@ -3,6 +3,8 @@ import re
 
 import pytest
 
+from tensorplay.backends.cublaslt.backend import CublasLtBackend
+from tensorplay.backends.host.backend import HostBackend
 from tensorplay.errors import SettingError
 from tensorplay.runtime.setting import PREFIX, Setting
 from tensorplay.runtime.settings import Settings
@@ -33,6 +35,13 @@ def test_the_seven_variables_of_the_first_documentation_have_its_defaults() -> N
 def test_the_peers_names_are_read_under_our_prefix() -> None:
     assert setting_of("max_tuning_samples").variables[1] == "TP_TUNABLEOP_MAX_TUNING_ITERATIONS"
     assert setting_of("max_warmup_samples").variables[1] == "TP_TUNABLEOP_MAX_WARMUP_ITERATIONS"
+
+
+def test_the_sources_that_may_be_named_are_those_of_the_backends() -> None:
+    theirs = [*HostBackend.sources, *CublasLtBackend.sources]
+    assert setting_of("sources").check(theirs) == tuple(theirs)
+    with pytest.raises(SettingError, match=f"'numpy,nonsense'; allowed: .* of {', '.join(theirs)}; empty for all"):
+        setting_of("sources").check("numpy,nonsense")
 
 
 @each_setting
