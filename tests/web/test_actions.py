@@ -68,20 +68,26 @@ def test_a_winner_is_overridden_and_forgotten(
     page = _signed_in(open_page, service, first_result)
     page.fill("[name=kernel]", scripted_kernel(3))
     page.click("[data-form] button")
+    page.click("#sure-yes")
     page.wait_for_selector(".facts >> text=override")
     before = len(context.get_results())
     page.click("text=Forget this winner")
-    page.click("#sure-dialog button.primary")
+    page.click("#sure-yes")
     page.wait_for_url("**/results")
     assert len(context.get_results()) == before - 1
 
 
-def test_a_setting_is_set_and_a_wrong_value_says_why(open_page: Open, service: Service, context: TuningContext) -> None:
+def test_a_setting_is_set_and_reset(open_page: Open, service: Service, context: TuningContext) -> None:
     page = _signed_in(open_page, service, "settings")
+    before = {each.name: (each.value, each.origin) for each in context.settings()}["min_gain"]
     page.fill("#set-min_gain input", "0.25")
     page.click("#set-min_gain button")
     page.wait_for_selector("#set-min_gain .origin >> text=rest")
     assert {each.name: each.value for each in context.settings()}["min_gain"] == 0.25
+    page.click("#set-min_gain button[aria-label='Reset min_gain']")
+    page.wait_for_selector(f"#set-min_gain .origin >> text={before[1]}")
+    assert {each.name: (each.value, each.origin) for each in context.settings()}["min_gain"] == before
+    assert page.locator("#set-min_gain button").count() == 1
 
 
 def test_a_setting_that_is_refused_says_why(browser: object, service: Service) -> None:
@@ -113,7 +119,8 @@ def test_a_winner_is_pinned_and_an_override_taken_back(
     before = {row[1]: row[2] for row in context.get_results()}
     page.fill("[name=kernel]", scripted_kernel(3))
     page.click("[data-form] button")
-    page.click("text=Go back from the override")
+    page.click("#sure-yes")
+    page.click("button:text-is('Go back from the override')")
     page.wait_for_selector("section[aria-labelledby=h-history] tbody tr:nth-child(3)")
     assert {row[1]: row[2] for row in context.get_results()} == before
     page.click("button:text-is('Pin')")
@@ -132,7 +139,7 @@ def test_a_file_is_loaded(open_page: Open, service: Service, context: TuningCont
     context.forget_all()
     page = _signed_in(open_page, service, "devices")
     page.click("tr:has-text('tunableop_copy.csv') >> button:text-is('Load')")
-    page.wait_for_selector("#toasts >> text=Done.")
+    page.wait_for_selector(f"#toasts >> text=Loaded: {before} merged, 0 replaced, 0 kept as they were, 0 pinned")
     assert len(context.get_results()) == before
 
 
@@ -151,13 +158,13 @@ def test_winners_are_saved_as_a_new_file_and_over_none_that_is_there(
     assert page.evaluate("document.getElementById('save-name').validity.patternMismatch")
     page.fill("#save-name", "tunableop_kept.csv")
     page.click("form[data-save] button")
-    page.wait_for_selector("#toasts >> text=Saved as tunableop_kept.csv")
+    page.wait_for_selector("#toasts >> text=/Saved as tunableop_kept.csv: [0-9]+ winners in the file/")
     kept = (tmp_path / "tunableop_kept.csv").read_bytes()
     assert kept.count(b"GemmTunableOp") == len(context.get_results())
     page.wait_for_selector("th >> text=tunableop_kept.csv")
     page.fill("#save-name", "tunableop_kept.csv")
     page.click("form[data-save] button")
-    page.wait_for_selector("#toasts .bad >> text=there is a file of that name")
+    page.wait_for_selector("#toasts .bad >> text=use “Save” in its row")
     assert (tmp_path / "tunableop_kept.csv").read_bytes() == kept
     page.context.close()
 
@@ -168,6 +175,6 @@ def test_lists_are_cleared(open_page: Open, service: Service, context: TuningCon
     page.wait_for_selector("tr:has-text('taN_m3_')", state="detached")
     assert len(context.get_untuned()) == 1
     page.click("text=Clear the list")
-    page.click("#sure-dialog button.primary")
+    page.click("#sure-yes")
     page.wait_for_selector("text=Every product that was met has a winner")
     assert context.get_untuned() == []

@@ -81,6 +81,7 @@ def test_enter_overrides_the_winner(page: "Page", service: Service, sent: Sent) 
     page.click("tbody th a")
     page.fill("[name=kernel]", scripted_kernel(3))
     page.keyboard.press("Enter")
+    page.click("#sure-yes")
     page.wait_for_selector(".facts >> text=override")
     assert [method for method, _ in sent] == ["PUT"]
 
@@ -134,10 +135,10 @@ def test_going_back_to_a_question_and_loading_it_anew_only_asks(
     plain.reload()
     assert "Forget this winner" in plain.inner_text("main")
     assert len(context.get_results()) == before
-    plain.click("button:text-is('Yes')")
+    plain.click("button:text-is('Forget this winner')")
     plain.wait_for_url("**/results#done")
     plain.go_back()
     assert "Are you sure?" in plain.inner_text("main")
-    plain.click("button:text-is('Yes')")
+    plain.click("button:text-is('Forget this winner')")
     assert "there is no such winner" in plain.inner_text("main")
     assert len(context.get_results()) == before - 1

@@ -102,10 +102,12 @@ def _set_switches_and_settings(page: "Page", root: str, context: TuningContext) 
 def _pin_override_and_forget(page: "Page", root: str, context: TuningContext) -> None:
     page.goto("./results?q=m16_")
     page.click("button:text-is('Pin')")
+    page.wait_for_selector("#done:visible >> text=Done.")
     page.click("button:text-is('Unpin')")
     assert page.url.startswith(f"{root}results?q=m16_#r-")
     page.click("tbody th a")
     page.fill("[name=kernel]", scripted_kernel(3))
+    page.click("button:text-is('Override')")
     page.click("button:text-is('Override')")
     page.wait_for_selector("#done:visible")
     assert scripted_kernel(3) in {row[2] for row in context.get_results()}
@@ -113,10 +115,10 @@ def _pin_override_and_forget(page: "Page", root: str, context: TuningContext) ->
     page.wait_for_selector("section[aria-labelledby=h-history] tbody tr:nth-child(3)")
     before = len(context.get_results())
     page.click("button:text-is('Forget this winner')")
-    page.click("text=No")
+    page.click("text=Cancel")
     assert len(context.get_results()) == before
     page.click("button:text-is('Forget this winner')")
-    page.click("button:text-is('Yes')")
+    page.click("button:text-is('Forget this winner')")
     page.wait_for_url(f"{root}results#done")
     assert len(context.get_results()) == before - 1
 
@@ -141,7 +143,7 @@ def _tune_and_clear(page: "Page", root: str, context: TuningContext) -> None:
     _ended(page)
     page.goto("./rejections")
     page.click("button:text-is('Clear the list')")
-    page.click("button:text-is('Yes')")
+    page.click("button:text-is('Clear the list')")
     page.wait_for_selector("text=No winner was rejected")
 
 
@@ -150,13 +152,13 @@ def _save_and_load(page: "Page", root: str, context: TuningContext, tmp_path: Pa
     page.goto("./devices")
     page.fill("#save-name", "tunableop_kept.csv")
     page.click("form[data-save] button")
-    page.wait_for_url(f"{root}devices#done")
+    page.wait_for_url(f"{root}devices?told=save.*#done")
     assert (tmp_path / "tunableop_kept.csv").read_bytes().count(b"GemmTunableOp") == before
     page.click("tr:has-text('tunableop_kept') >> button:text-is('Save')")
     page.wait_for_selector("#done:visible")
     context.forget_all()
     page.click("tr:has-text('tunableop_kept') >> button:text-is('Load')")
-    page.wait_for_selector("#done:visible")
+    page.wait_for_selector(f"#done:visible >> text=Loaded: {before} merged")
     assert len(context.get_results()) == before
 
 

@@ -26,7 +26,22 @@
     dialog.returnValue = "";
     dialog.showModal();
   });
-  const isSure = (text) => { document.getElementById("sure-text").textContent = text; return asked(sureDialog); };
+  const isSure = (text, yes) => {
+    document.getElementById("sure-text").textContent = text;
+    document.getElementById("sure-yes").textContent = yes ?? "Go on";
+    return asked(sureDialog);
+  };
+  // What people are told, of which the pages without a script say the same.
+  const words = JSON.parse(document.documentElement.dataset.words);
+  const doneText = (path, told) => {
+    const kind = /^files\/[^/?]+\/(load|save)$/.exec(path)?.[1];
+    if (kind === "load" && !(told.merged || told.replaced || told.kept || told.pinned || told.rejected)) return words["load-nothing"];
+    return kind && told ? words[kind].replace(/\{(\w+)\}/g, (_, name) => told[name] ?? "?") : "Done.";
+  };
+  const placeText = ({ loc, msg }) => {
+    const text = msg.replace(/^\w+ should /, "must ").replace(/^must match pattern .*$/s, "has letters, or a form, that it may not have");
+    return `${loc.slice(1).join(" ")} ${text}`;
+  };
 
   const signIn = async () => {
     const wrong = document.getElementById("token-wrong");
@@ -46,10 +61,12 @@
   const detailOf = async (answer) => {
     try {
       const problem = await answer.json();
-      const places = (problem.errors ?? []).map((each) => `${each.loc.join(".")}: ${each.msg}`);
-      return [problem.detail, ...places].join("; ");
+      const code = problem.type?.split(":").pop();
+      const places = (problem.errors ?? []).map(placeText);
+      return places.length && code === "invalid" ? places.join("; ") : words[code] ?? problem.detail;
     } catch { return `The service answered ${answer.status}.`; }
   };
+  /** What was answered, {} where that was nothing; null where it was refused, which a person has been told. */
   const send = async (method, url, body, match, isNew = false) => {
     const headers = { Accept: "application/json" };
     if (isNew) headers["If-None-Match"] = "*";
@@ -61,21 +78,21 @@
         answer = await fetch(url, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
       } catch {
         toast("The service does not answer; its process may have ended.", true);
-        return false;
+        return null;
       }
       if (answer.status === 401 && await signIn()) continue;
       if (!answer.ok) {
         if (answer.status !== 401) toast(await detailOf(answer), true);
-        return false;
+        return null;
       }
       if (answer.status === 207) {
         const refused = (await answer.json()).items.filter((each) => each.status >= 400);
         if (refused.length) {
           toast(`Not on rank ${refused.map((each) => each.local_rank).join(", ")}: ${refused[0].body?.detail ?? "refused"}`, true);
-          return false;
+          return null;
         }
       }
-      return true;
+      return answer.status === 200 || answer.status === 201 ? answer.json().catch(() => ({})) : {};
     }
   };
   // What is pressed once more before it is answered is meant once: twice, the second answer would be that it is done.
@@ -86,16 +103,16 @@
     try { await work(); } finally { busy.delete(element); }
   };
   const act = (element, call) => once(element, () => carryOut(element, call));
-  const carryOut = async (element, { method, path, body, match, sure, go }) => {
-    if (sure && !await isSure(sure)) return;
+  const carryOut = async (element, { method, path, body, match, sure, yes, go }) => {
+    if (sure && !await isSure(sure, yes)) return;
     element.setAttribute("aria-busy", "true");
     if (go) TensorPlay.leave(true);
-    const isDone = await send(method, `${root}api/v1/${path}`, body, match);
+    const told = await send(method, `${root}api/v1/${path}`, body, match);
     element.removeAttribute("aria-busy");
-    if (!isDone) { TensorPlay.leave(false); TensorPlay.refresh(); return; }
+    if (!told) { TensorPlay.leave(false); TensorPlay.refresh(); return; }
     // Until the other page is there, this one does nothing more.
     if (go) { location.href = root + go; return new Promise(() => {}); }
-    toast("Done.");
+    toast(doneText(path, told));
     TensorPlay.refresh();
   };
 
@@ -104,8 +121,9 @@
     const { name, device } = form.elements;
     const body = device ? { device: device.value } : {};
     const url = `${root}api/v1/${path.replace("{name}", encodeURIComponent(name.value))}`;
-    if (await send(method, url, body, undefined, true)) {
-      toast(`Saved as ${name.value}.`);
+    const told = await send(method, url, body, undefined, true);
+    if (told) {
+      toast(doneText("files/x/save", told).replace(/^Saved/, `Saved as ${name.value}`));
       form.reset();
     }
     TensorPlay.refresh();
@@ -133,7 +151,8 @@
   });
   document.addEventListener("submit", (event) => {
     const form = event.target;
-    const call = form.method === "post" ? JSON.parse(form.querySelector("button[name=call]").value) : null;
+    const button = form.querySelector("button[name=call]");
+    const call = button && JSON.parse(button.value);
     if ("form" in form.dataset) {
       event.preventDefault();
       const fields = Object.entries(call.fields).map(([name, kind]) => [name, valueOf(kind, form.elements[name].value)]);

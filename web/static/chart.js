@@ -37,7 +37,7 @@
     if (!place || !window.uPlot || saved[0].length < 2) return;
     if (line && line.root.parentNode === place) { line.setData(saved); return; }
     line = new uPlot({
-      width: place.clientWidth || 120,
+      width: place.clientWidth || 56,
       height: 24,
       legend: { show: false },
       cursor: { show: false },

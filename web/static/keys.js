@@ -1,11 +1,6 @@
 // What the keyboard does; `?` shows it.
 "use strict";
 (() => {
-  // On a narrow screen the pages are a row that scrolls.
-  const here = document.querySelector("nav [aria-current]");
-  const pages = here?.closest("nav");
-  if (pages) pages.scrollLeft = here.offsetLeft - pages.offsetLeft - (pages.clientWidth - here.offsetWidth) / 2;
-
   const places = { o: "", r: "results", u: "untuned", x: "rejections", j: "jobs", n: "ranks", s: "settings", e: "events", d: "devices" };
   const root = document.documentElement.dataset.root;
   const help = document.getElementById("help-dialog");

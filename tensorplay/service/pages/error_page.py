@@ -1,5 +1,6 @@
 """Errors for people: what is wrong and where to go on, and nothing of what was asked for."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from fastapi import Request, Response
@@ -7,19 +8,23 @@ from fastapi.responses import HTMLResponse
 
 from tensorplay.service.pages.links import WITH_FORM, root_of
 from tensorplay.service.pages.next_page import next_of
+from tensorplay.service.pages.people_words import place_words
 from tensorplay.service.pages.rendering import environment
 from tensorplay.service.problems import Problem
 
-__all__ = ["problem_page", "sign_in_page", "wants_page"]
+__all__ = ["SIGNED_OUT", "problem_page", "sign_in_page", "wants_page"]
 
 _SIGN_IN = {
-    "token-needed": "This service shows nothing without its token: TENSORPLAY_TOKEN or service.token of its process.",
+    "token-needed": "This service shows nothing without its token.",
     "too-many-tokens": "Too many wrong tokens: wait a minute, then try again.",
     "bad-code": "This link has been used, or is not of this process. Enter the token instead.",
 }
 """Problems that the token helps against, and what a person is told."""
 
-_CHANGE = "Changing something needs the token: TENSORPLAY_TOKEN or service.token of its process. Then send it again."
+_CHANGE = "Changing something needs the token. Enter it, then press once more."
+
+SIGNED_OUT = "This browser is signed out."
+"""What a person is told after signing out."""
 
 
 def wants_page(request: Request) -> bool:
@@ -40,25 +45,43 @@ def problem_page(request: Request, problem: Problem) -> Response | None:
     if problem.code in _SIGN_IN:
         return sign_in_page(request, problem)
     try:
-        title = HTTPStatus(problem.status).phrase
+        title = "This does not fit" if problem.status == 422 else HTTPStatus(problem.status).phrase
     except ValueError:
         title = "Error"
+    errors = [place_words(each["loc"], each["msg"]) for each in problem.extra.get("errors", [])]  # type: ignore[attr-defined] # of `problems`
     text = environment().get_template("error.html").render(
         root=root_of(request.scope),
         status=problem.status,
         title=title,
-        detail=problem.detail,
-        back=next_of(request) if _path(request) == "/do" else "",
-        errors=[(" ".join(each["loc"][1:]), each["msg"]) for each in problem.extra.get("errors", [])],  # type: ignore[attr-defined] # of `problems`
+        detail=_detail(request, problem, errors),
+        back=_back(request, problem),
+        errors=errors,
     )  # fmt: skip
     return HTMLResponse(text, problem.status, headers={**problem.headers, "Cache-Control": "no-store"})
 
 
-def sign_in_page(request: Request, problem: Problem | None = None) -> Response:
+def _detail(request: Request, problem: Problem, errors: Sequence[tuple[str, str]]) -> str:
+    """Return what is wrong, where what was asked for does not fit: its words are for programs."""
+    if problem.code != "invalid" or not errors:
+        return problem.detail
+    if _path(request) == "/do":
+        return "What was typed is not taken:"
+    return "The address of this page asks for what it does not know:"
+
+
+def _back(request: Request, problem: Problem) -> str:
+    """Return the page to go back to: that of a form, or the page itself without what it does not know."""
+    if _path(request) == "/do":
+        return next_of(request)
+    is_query = problem.status in {400, 422} and bool(request.scope["query_string"])
+    return next_of(request).partition("?")[0] if is_query else ""
+
+
+def sign_in_page(request: Request, problem: Problem | None = None, *, told: str = "") -> Response:
     """Return the page that asks for the token, and goes on to the page that was asked for; it needs no script."""
     is_refused = problem is not None and problem.code == "token-needed" and request.method == "POST"
     is_wrong = is_refused and _path(request) == "/login"
-    told = "" if is_wrong or problem is None else _SIGN_IN[problem.code]
+    told = told if is_wrong or problem is None else _SIGN_IN[problem.code]
     text = environment().get_template("sign_in.html").render(
         root=root_of(request.scope),
         next=next_of(request),

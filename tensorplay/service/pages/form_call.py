@@ -13,7 +13,7 @@ from tensorplay.service.problems import Problem
 __all__ = ["Call", "call_text", "read_call"]
 
 _LONGEST = 8192
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", "'": "&#39;"})
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "'": "&#39;"})
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 # No segment begins with a dot, so that none leads up; nothing is escaped, so that nothing is read twice.
 _PATH = (
@@ -34,15 +34,16 @@ class Call(Given):
     new: bool = Field(default=False, strict=True, description="Whether what is written must not be there yet.")
     go: str | None = Field(default=None, max_length=200, description="The page after it; the present one unless given.")
     at: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{1,80}$", description="The element that it shows.")
-    sure: str | None = Field(default=None, max_length=300, description="What a person is asked first.")
+    sure: str | None = Field(default=None, max_length=600, description="What a person is asked first.")
+    yes: str | None = Field(default=None, max_length=60, description="What the button says that goes on then.")
     fields: dict[_Member, _Kind] = Field(default={}, max_length=4, description="Typed members of the body.")
     picks: bool = Field(default=False, strict=True, description="Whether the chosen signatures are the source.")
 
     @model_validator(mode="after")
     def _check_question(self) -> Self:
-        # The page that asks sends on the call alone.
-        if self.sure is not None and (self.fields or self.picks or "{name}" in self.path):
-            raise ValueError("what is typed or chosen is not asked about")
+        # The page that asks sends on the call, and the members of its body that were typed.
+        if self.sure is not None and (self.picks or "{name}" in self.path):
+            raise ValueError("what is chosen is not asked about")
         return self
 
 

@@ -5,17 +5,19 @@ form than by the API; what is answered there becomes a page for people.
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from tensorplay.service.guard import FORM
-from tensorplay.service.pages.form_call import read_call
+from tensorplay.service.pages.form_call import Call, read_call
 from tensorplay.service.pages.form_fields import fields_of, filled
 from tensorplay.service.pages.inner_call import Answer, answer_of
 from tensorplay.service.pages.links import WITH_FORM, form_action
 from tensorplay.service.pages.next_page import checked_next, next_of
+from tensorplay.service.pages.people_words import refusal_words, told_of
 from tensorplay.service.pages.rendering import environment
 from tensorplay.service.problems import Problem
 
@@ -38,22 +40,34 @@ async def change(request: Request) -> Response:
     if len(calls) != 1:
         raise Problem(422, "invalid", "a form has one `call`; load the page anew")
     call = read_call(calls[0])
+    made = filled(call, fields)
     if call.sure is not None and "yes" not in fields:
-        return _question(request, call.sure, calls[0])
-    answer = await answer_of(request, call, filled(call, fields))
+        return _question(request, call, calls[0], {name: fields[name][0] for name in call.fields})
+    answer = await answer_of(request, call, made)
     if answer.status == 207:
         _check_ranks(answer)
     elif not 200 <= answer.status < 300:
         raise _problem_of(answer)
     go = next_of(request) if call.go is None else checked_next(call.go)
     # There is no other way to write an address that stays below whatever stands before us.
-    return RedirectResponse(f"./{go}#{call.at or 'done'}", 303)
+    return RedirectResponse(f"./{_with_counts(go, call, answer)}#{call.at or 'done'}", 303)
 
 
-def _question(request: Request, text: str, call: str) -> Response:
+def _with_counts(go: str, call: Call, answer: Answer) -> str:
+    told = told_of(call.path, _document(answer.content))
+    return go if told is None else f"{go}{'&' if '?' in go else '?'}told={told}"
+
+
+def _question(request: Request, call: Call, text: str, typed: Mapping[str, str]) -> Response:
     on = next_of(request)
     page = environment().get_template("sure.html").render(
-        root="./", text=text, call=call, back=on, do=form_action("./", on)
+        root="./",
+        text=call.sure,
+        yes=call.yes or "Go on",
+        call=text,
+        typed=typed,
+        back=on,
+        do=form_action("./", on),
     )  # fmt: skip
     return HTMLResponse(page, headers={"Cache-Control": "private, no-cache", **WITH_FORM})
 
@@ -62,7 +76,7 @@ def _problem_of(answer: Answer) -> Problem:
     document = _document(answer.content)
     told = {name: answer.headers[name] for name in _TOLD_ON if name in answer.headers}
     code = str(document.get("type", "")).removeprefix(_URN) or "refused"
-    detail = str(document.get("detail", f"the service answered {answer.status}"))
+    detail = refusal_words(code, str(document.get("detail", f"the service answered {answer.status}")))
     errors = document.get("errors", [])
     return Problem(answer.status, code, detail, headers=told, errors=errors)
 

@@ -1,13 +1,17 @@
 """How numbers, times and texts are shown: the filters of the templates."""
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from markupsafe import Markup, escape
 
-__all__ = ["FILTERS", "count", "digits", "duration", "gain", "milliseconds", "moment", "percent", "size"]
+__all__ = ["FILTERS", "count", "digits", "duration", "gain", "milliseconds", "moment", "percent", "plain", "size"]
 
+_PLAIN = {"True": "on", "False": "off", "None": "none", "()": "none", "": "none"}
+_NAME = re.compile(r"'([\w.+-]*)'")
+_NAMES = re.compile(rf"\({_NAME.pattern}(?:, {_NAME.pattern})*,?\)")
 _DASH = "–"  # noqa: RUF001 - what stands for nothing in a table
 
 
@@ -40,6 +44,13 @@ def gain(value: float | None) -> str:
 def percent(value: float | None) -> str:
     """Return a share of one."""
     return _DASH if value is None else f"{value:.1%}"
+
+
+def share(value: float | None) -> str:
+    """Return a part of a number, as percent or as so many in a million, which people can picture."""
+    if value is None:
+        return _DASH
+    return f"{100 * value:.2g} %" if value >= 1e-4 else f"{1e6 * value:.2g} ppm"
 
 
 def signed_percent(value: float | None) -> str:
@@ -103,6 +114,14 @@ def _digits(value: float, digits: int) -> str:
     return f"{value:,.0f}" if value >= 10**digits else f"{value:#,.{digits}g}".rstrip(".")
 
 
+def plain(text: str) -> str:
+    """Return a value of an event as people write it: it was written as Python does."""
+    if text in _PLAIN:
+        return _PLAIN[text]
+    names = _NAMES.fullmatch(text)
+    return ", ".join(_NAME.findall(text)) if names else text
+
+
 def file_name(path: str) -> str:
     """Return the last part of a path: folders are nobody's business."""
     return path.rpartition("/")[2]
@@ -114,6 +133,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "ms": milliseconds,
     "gain": gain,
     "percent": percent,
+    "share": share,
     "signed": signed_percent,
     "rate": rate,
     "size": size,
@@ -121,4 +141,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "moment": moment,
     "words": words,
     "file_name": file_name,
+    "plain": plain,
 }

@@ -10,6 +10,7 @@ from tensorplay.errors import SignatureError
 from tensorplay.gemm import parse_signature
 from tensorplay.runtime.slices import paced
 from tensorplay.service.jobs import OVER
+from tensorplay.service.pages.rejected_rows import rejected_rows
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.rejections import rejections_of
 from tensorplay.service.routes.untuned import model_of
@@ -66,20 +67,20 @@ async def show_rejections(
 ) -> Response:
     """Return the recorded winners that did not run, with the reason of each."""
     found = rejections_of(state)
-    wanted = [
+    wanted = rejected_rows([
         each
         for each in found
         if q.casefold() in f"{each.op},{each.params},{each.kernel},{each.file},{each.reason}".casefold()
         and (healed is None or (each.healed is not None) == (healed == "yes"))
-    ]
+    ])  # fmt: skip
     index = await state.runtime.winners.get()
     return render(
         request, state, "rejections.html", page="rejections", kinds="rejections results jobs",
         rows=wanted[:MOST_SHOWN],
         hidden=max(0, len(wanted) - MOST_SHOWN),
         total=len(wanted),
-        known=len(found),
+        known=len(rejected_rows(found)),
         q=q,
         healed=healed,
-        with_winner={each.result_id for each in wanted if index.get(each.result_id or "")},
+        with_winner={each.model.result_id for each in wanted if index.get(each.model.result_id or "")},
     )  # fmt: skip

@@ -11,9 +11,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from tensorplay.service.cookies import cookies_named
 from tensorplay.service.guard import FORM
-from tensorplay.service.pages.error_page import sign_in_page, wants_page
+from tensorplay.service.pages.error_page import SIGNED_OUT, sign_in_page, wants_page
 from tensorplay.service.pages.next_page import checked_next
 from tensorplay.service.pages.rendering import environment
+from tensorplay.service.pages.signed_in import cookie_of
 from tensorplay.service.problems import Problem
 from tensorplay.service.state import Shared, State
 
@@ -51,16 +52,12 @@ class LoginCode:
             return True
 
 
-def _cookie(state: State) -> str:
-    return f"tensorplay_{state.instance.id[:8]}"
-
-
 def _remember(request: Request, response: Response, state: State) -> None:
     # Browsers send a cookie to every server of a host, whoever's it is: so it holds no token.
     sessions: Sessions = request.app.state.tensorplay_sessions
     # Without a path the cookie belongs to the folder that the browser sees, whatever prefix a proxy takes away.
     response.set_cookie(
-        _cookie(state),
+        cookie_of(state),
         sessions.open(),
         path=None,
         httponly=True,
@@ -70,10 +67,10 @@ def _remember(request: Request, response: Response, state: State) -> None:
 
 
 @router.get("/login")
-async def redeem_code(request: Request, state: Shared, code: str = "") -> Response:
+async def redeem_code(request: Request, state: Shared, code: str = "", out: str = "") -> Response:
     """Exchange the code of a printed address for a cookie; without one, ask for the token."""
     if not code and wants_page(request):
-        return sign_in_page(request)
+        return sign_in_page(request, told=SIGNED_OUT if out else "")
     codes: LoginCode = request.app.state.tensorplay_login
     if not (code and codes.redeem(code)):
         raise Problem(403, "bad-code", "this link has been used, or is not of this process; enter the token instead")
@@ -122,10 +119,11 @@ def _fields(body: bytes) -> dict[str, str]:
 
 @router.post("/logout", status_code=204)
 async def forget_token(request: Request, state: Shared) -> Response:
-    """Take the cookie away, and let its value mean nothing any more."""
+    """Take the cookie away, and let its value mean nothing any more; a person then goes on to the page that asks."""
     sessions: Sessions = request.app.state.tensorplay_sessions
-    for value in cookies_named(request.headers, _cookie(state)):
+    for value in cookies_named(request.headers, cookie_of(state)):
         sessions.close(value)
-    response = Response(status_code=204)
-    response.headers["Set-Cookie"] = f"{_cookie(state)}=; Max-Age=0; HttpOnly; SameSite=strict"
+    # A form without a field has an empty body, which the guard lets through.
+    response = RedirectResponse("./login?out=1", 303) if wants_page(request) else Response(status_code=204)
+    response.headers["Set-Cookie"] = f"{cookie_of(state)}=; Max-Age=0; HttpOnly; SameSite=strict"
     return response

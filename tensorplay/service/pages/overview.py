@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from tensorplay.service.jobs import OVER
 from tensorplay.service.listing import Filter
+from tensorplay.service.pages.rejected_rows import rejected_rows
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.jobs import model_of
 from tensorplay.service.routes.rejections import rejections_of
@@ -88,7 +89,7 @@ async def show_overview(request: Request, state: Shared) -> Response:
         switches=[settings[name] for name in SWITCHES],
         budgets=[settings[name] for name in BUDGETS],
         untuned=await state.runtime.untuned.get(),
-        rejections=rejections_of(state),
+        rejections=[each.model for each in rejected_rows(rejections_of(state))],
         running=running,
     )  # fmt: skip
 

@@ -17,6 +17,8 @@ from tensorplay.service.pages.formats import FILTERS
 from tensorplay.service.pages.links import WITH_FORM, form_action, query, root_of
 from tensorplay.service.pages.next_page import checked_next
 from tensorplay.service.pages.own_url import own_url
+from tensorplay.service.pages.people_words import WORDS, done_text
+from tensorplay.service.pages.signed_in import is_signed_in
 from tensorplay.service.pages.static_files import static_url
 from tensorplay.service.recorded_context import RecordedContext
 from tensorplay.service.state import State
@@ -65,7 +67,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(FILTERS)
-    made.globals.update(static=static_url, navigation=NAVIGATION, call_text=call_text)
+    made.globals.update(static=static_url, navigation=NAVIGATION, call_text=call_text, words=WORDS)
     return made
 
 
@@ -123,7 +125,9 @@ def render(request: Request, state: State, name: str, *, page: str, kinds: str =
         values=switches_of(state),
         stats=stats,
         hit_rate=hit_rate(stats),
-        device_names=[device for device, _ in state.runtime.context.results_files()],
+        device_names=list(dict.fromkeys(device for device, _ in state.runtime.context.results_files())),
+        is_signed_in=is_signed_in(request, state),
+        done=done_text(request.query_params.get("told", "")),
         libraries=_libraries(state),
         is_recorded=isinstance(state.runtime.context, RecordedContext),
         **values,

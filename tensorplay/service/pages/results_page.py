@@ -10,9 +10,9 @@ from tensorplay.service.listing import SORT_KEYS
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.results import Limit, Place, Sorting, Wanted, models_of
 from tensorplay.service.row import Row
-from tensorplay.service.state import Shared, State, etag
+from tensorplay.service.state import Shared, State
 
-__all__ = ["COLUMNS", "Column", "router"]
+__all__ = ["COLUMNS", "NARROW", "Column", "router"]
 
 Column = Literal[
     "dtype", "transposed", "m", "n", "k", "bias", "kernel", "time_ms", "first_choice_ms", "gain", "saved_ms", "tflops",
@@ -38,6 +38,9 @@ COLUMNS: dict[Column, tuple[str, bool]] = {
 """The columns besides the signature: what their heads say, and whether they hold numbers."""
 
 _SORTABLE = frozenset({"dtype", "m", "n", "k", "kernel", "device", "origin", "time_ms", *GAIN_KEYS})
+NARROW: frozenset[Column] = frozenset({"dtype", "transposed", "m", "n", "k", "bias", "first_choice_ms"})
+"""The columns that a narrow window leaves out: what the signature says, and what the gain does."""
+
 _USUAL: tuple[Column, ...] = (
     "dtype", "transposed", "m", "n", "k", "time_ms", "first_choice_ms", "gain", "tflops", "kernel", "origin", "pinned",
 )  # fmt: skip
@@ -50,7 +53,7 @@ async def show_results(
     request: Request,
     state: Shared,
     wanted: Wanted,
-    sort: Sorting = "op",
+    sort: Sorting = "m",
     limit: Limit = 100,
     cursor: Place = None,
     columns: Annotated[list[Column] | None, Query(max_length=len(COLUMNS))] = None,
@@ -67,12 +70,12 @@ async def show_results(
         next=state.cursors.encode(sort, page.next) if page.next else None,
         cursor=cursor,
         sort=sort,
-        tag=etag(state, "results", page.revision),
         limit=limit,
         wanted=wanted,
         is_filtered=wanted.test() is not None,
         columns={name: told for name, told in COLUMNS.items() if name in (columns or _USUAL)},
         all_columns=COLUMNS,
+        narrow=NARROW,
         sortable=_SORTABLE,
         sort_keys=(*SORT_KEYS, *GAIN_KEYS),
     )  # fmt: skip

@@ -24,6 +24,16 @@ def test_an_invalid_filter_names_the_field(ask: Ask) -> None:
     assert "<code>limit</code>" in page.text and "100000" not in page.text
 
 
+def test_an_address_that_does_not_fit_is_told_in_peoples_words_and_leads_back(ask: Ask) -> None:
+    page = ask("/rejections?healed=perhaps&q=x")
+    assert page.status_code == 422
+    assert "<code>healed</code>: must be yes or no" in page.text
+    assert "`errors`" not in page.text and "Input should" not in page.text
+    assert 'href="./rejections">Back to the page' in page.text
+    page = ask("/results/no-such-id")
+    assert page.status_code == 422 and "pattern" not in page.text and "[0-9a-f]" not in page.text
+
+
 def test_a_cursor_of_another_process_begins_anew(ask: Ask) -> None:
     page = ask("/results?cursor=abcd")
     assert page.status_code == 400

@@ -184,7 +184,8 @@ _NO_CALLS: list[Any] = [
     OFF | {"fields": {"value": "text"}},
     OFF | {"picks": True},
     OFF | {"picks": True, "sure": "Go on?"},
-    OFF | {"sure": "x" * 301},
+    OFF | {"sure": "x" * 601},
+    OFF | {"sure": "Go on?", "yes": "x" * 61},
     OFF | {"body": {"tuning": "maybe"}},
     OFF | {"body": {"unknown": True}},
 ]
@@ -230,7 +231,7 @@ def test_a_person_is_asked_first_and_the_question_is_text(do: Do, context: Tunin
     assert page.status_code == 200
     assert "<b>Sure" not in page.text and unescape("&lt;b&gt;Sure?") in unescape(page.text)
     assert page.headers["referrer-policy"] == "same-origin" and page.headers["cache-control"] == "private, no-cache"
-    assert 'action="./do?on=results%3Fq%3Da%2520b"' in page.text and 'href="./results?q=a%20b">No' in page.text
+    assert 'action="./do?on=results%3Fq%3Da%2520b"' in page.text and 'href="./results?q=a%20b">Cancel' in page.text
     assert context.tuning_is_enabled()
     assert do(call, {"yes": "1"}).status_code == 303
     assert not context.tuning_is_enabled()

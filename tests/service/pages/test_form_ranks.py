@@ -51,7 +51,7 @@ def test_all_ranks_are_told_and_the_page_says_which_refused(
         run(4)
         browser.press("Tune what is untuned")
         assert "all at the same time" in browser.page.text
-        assert browser.press("Yes").status_code == 200
+        assert browser.press("Tune on all ranks").status_code == 200
         browser.press("Write the files now")
         assert browser.page.url.path == "/ranks"
         return

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensorplay.service.pages.formats import duration, milliseconds, rate
+from tensorplay.service.pages.formats import duration, milliseconds, plain, rate, share
 
 DASH = "\N{EN DASH}"
 
@@ -31,3 +31,21 @@ def test_a_speed_has_three_digits_and_never_an_exponent(tflops: float | None, te
 
 def test_less_than_a_second_is_told_in_milliseconds() -> None:
     assert [duration(each) for each in (None, 0.0, 0.045, 1.0, 90.0)] == [DASH, "0.0 s", "45 ms", "1.0 s", "1 min 30 s"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("('numpy', 'nonsense')", "numpy, nonsense"), ("('numpy',)", "numpy"), ("()", "none"), ("True", "on"),
+        ("None", "none"), ("0.25", "0.25"), ("it's ('as', it is)", "it's ('as', it is)"), ("<b>", "<b>"),
+    ],
+)  # fmt: skip
+def test_values_of_events_are_as_people_write_them(text: str, told: str) -> None:
+    assert plain(text) == told
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, DASH), (0.00912, "0.91 %"), (0.5, "50 %"), (1.19e-7, "0.12 ppm"), (1e-4, "0.01 %")]
+)
+def test_a_part_of_a_number_is_percent_or_parts_in_a_million(value: float | None, text: str) -> None:
+    assert share(value) == text

@@ -108,27 +108,43 @@ def test_winners_are_pinned_overridden_and_forgotten(browser: Browser, context: 
     browser.press("Unpin")
     assert not any(each.pinned for each in context.recorded())
     browser.show(f"results/{identity}")
-    browser.press("Override", kernel=scripted_kernel(3))
+    asked = browser.press("Override", kernel=scripted_kernel(3))
+    assert f'<code class="break">{scripted_kernel(3)}</code>' in asked.text
+    browser.press("Override")
     assert _is_at(browser, f"results/{identity}")
     assert scripted_kernel(3) in {row[2] for row in context.get_results()}
     browser.press("Go back from the override")
     assert scripted_kernel(3) not in {row[2] for row in context.get_results()}
     asked = browser.press("Forget this winner")
     assert asked.status_code == 200 and "Forget this winner, in memory and in its file?" in asked.text
-    assert f'href="./results/{identity}">No' in asked.text
+    assert f'href="./results/{identity}">Cancel' in asked.text
     assert len(context.get_results()) == 2, "only when a person is sure"
-    browser.press("Yes")
+    browser.press("Forget this winner")
     assert _is_at(browser, "results")
     assert len(context.get_results()) == 1
 
 
-def test_what_has_changed_meanwhile_is_not_changed_again(browser: Browser, context: TuningContext, run: Run) -> None:
-    run(4)
+def test_a_page_that_was_opened_before_another_change_still_changes_its_winner(
+    browser: Browser, context: TuningContext, run: Run
+) -> None:
+    params = run(4)
     browser.show("results")
     run(5)
-    page = browser.press("Pin")
-    assert page.status_code == 412 and "it has changed since you have read it" in page.text
-    assert not any(each.pinned for each in context.recorded())
+    browser.press("Pin", browser.client.get("api/v1/results", params={"q": "m4_"}).json()["items"][0]["id"])
+    assert [each.params for each in context.recorded() if each.pinned] == [params]
+    assert ">Done.<" in browser.page.text
+
+
+def test_a_file_that_was_written_meanwhile_is_not_written_over(
+    browser: Browser, context: TuningContext, run: Run, tmp_path: Path
+) -> None:
+    del context
+    run(4)
+    browser.show("devices")
+    browser.press("Save", "{name}", name="winners.csv")
+    (tmp_path / "winners.csv").write_text("", encoding="utf-8")
+    page = browser.press("Save", "files/winners.csv/save")
+    assert page.status_code == 412 and "It has changed since this page showed it." in page.text
 
 
 def test_untuned_signatures_are_tuned_dropped_and_cleared(browser: Browser, context: TuningContext, run: Run) -> None:
@@ -150,7 +166,7 @@ def test_untuned_signatures_are_tuned_dropped_and_cleared(browser: Browser, cont
     browser.press("Drop")
     assert browser.client.get("api/v1/untuned").json()["total"] == 1
     browser.press("Clear the list")
-    browser.press("Yes")
+    browser.press("Clear the list")
     assert _is_at(browser, "untuned")
     assert browser.client.get("api/v1/untuned").json()["total"] == 0
 
@@ -176,19 +192,23 @@ def test_files_are_tuned_loaded_and_saved(browser: Browser, context: TuningConte
     browser.press("Save", "{name}", name="winners.csv")
     assert _is_at(browser, "devices")
     assert (tmp_path / "winners.csv").read_text().count(OP) == 3
+    assert "Saved: 3 winners in the file, 3 of them new, 0 replaced, 0 written by others kept." in browser.page.text
     assert browser.press("Save", "{name}", name="winners.csv").status_code == 412
+    assert "use “Save” in its row" in browser.page.text and "If-Match" not in browser.page.text
     for wrong in ("", "../x.csv", "a/b.csv", "x.txt", "é.csv", ".x.csv", "a" * 200 + ".csv", "x.csv?y", "{name}"):
         browser.show("devices")
         assert browser.press("Save", "{name}", name=wrong).status_code == 422, wrong
     context.forget_all()
     browser.show("devices")
     browser.press("Load", "winners.csv")
+    assert "Loaded: 3 merged, 0 replaced, 0 kept as they were, 0 pinned, 0 lines rejected." in browser.page.text
     assert len(context.get_results()) == 3
     browser.show("devices")
     browser.press("Load over", "winners.csv")
     assert "Replace the winners in memory" in browser.page.text
-    browser.press("Yes")
+    browser.press("Load over")
     assert _is_at(browser, "devices")
+    assert "Loaded: the winners in memory are those of the file already." in browser.page.text
     browser.press("Save", "files/winners.csv/save")
     assert _is_at(browser, "devices")
     browser.press("Write the files now")
@@ -224,7 +244,7 @@ def test_the_rejections_are_measured_again_and_cleared(browser: Browser, context
     assert _ended(browser)["state"] == "succeeded"
     browser.show("rejections")
     browser.press("Clear the list")
-    browser.press("Yes")
+    browser.press("Clear the list")
     assert _is_at(browser, "rejections")
     assert "No winner was rejected" in browser.page.text
 

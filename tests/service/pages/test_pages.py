@@ -168,7 +168,9 @@ def test_a_read_only_service_offers_no_change(context: TuningContext, tmp_path: 
 def test_recorded_files_have_the_same_pages(tmp_path: Path) -> None:
     file = tmp_path / "winners.csv"
     file.write_text("Validator,PT_VERSION,1\nGemmTunableOp_Float32,taN_m4_n3_k5_bias0_dev0,Default,0.5\n")
-    app = create_app(RecordedContext([str(file)]))
+    other = tmp_path / "other.csv"
+    other.write_text(file.read_text().replace("m4", "m5"))
+    app = create_app(RecordedContext([str(file), str(other)]))
 
     async def all_pages() -> list[httpx.Response]:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
@@ -179,3 +181,8 @@ def test_recorded_files_have_the_same_pages(tmp_path: Path) -> None:
     assert {page.status_code for page in pages} == {200}
     assert all("read-only" in page.text and "recorded files" in page.text for page in pages)
     assert "taN_m4_n3_k5_bias0_dev0" in pages[1].text
+    overview, strip = pages[0].text, pages[1].text
+    assert "no process multiplies here" in overview
+    for live in ("Calls a second", "Hit rate", "hit rate", "Collecting", 'role="switch"', "Time saved", ">Measuring<"):
+        assert live not in overview, live
+    assert "device <b>0</b>" in strip
