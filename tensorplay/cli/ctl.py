@@ -1,7 +1,7 @@
 """`tensorplay ctl`: the service of a running process, steered from the command line."""
 
-import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +9,7 @@ import click
 from tensorplay.cli.ctl_changes import VERBS
 from tensorplay.cli.ctl_explain import explain
 from tensorplay.cli.ctl_service import (
+    FILE_NAME,
     IDENTITY,
     JOBS,
     echo_json,
@@ -19,7 +20,7 @@ from tensorplay.cli.ctl_service import (
     tell_failures,
 )
 from tensorplay.cli.ctl_watching import VERBS as WATCHING
-from tensorplay.cli.render import MISSING, duration, multiple, printable
+from tensorplay.cli.render import MISSING, count, duration, multiple, printable
 from tensorplay.cli.table import Column, print_table
 from tensorplay.cli.web_extra import imported_web
 
@@ -31,6 +32,8 @@ __all__ = ["ctl"]
 _SIGNATURE = (Column("op"), Column("params"))
 _UNTUNED = (Column("id"), *_SIGNATURE, Column("calls", is_number=True))
 _RESULTS = (Column("id"), *_SIGNATURE, Column("kernel"), Column("time", is_number=True), Column("gain", is_number=True))
+# What stands for a value, besides those that an environment variable may have.
+_DEFAULT, _NONE = "default", frozenset({"none", "null"})
 _SETTINGS = (Column("setting"), Column("value"), Column("origin"))
 
 
@@ -111,16 +114,19 @@ def tuning(ctx: click.Context, *, state: str) -> None:
 @click.argument("value")
 @click.pass_context
 def set_value(ctx: click.Context, *, name: str, value: str) -> None:
-    """Change a setting; its value is written as in its environment variable."""
+    """Change a setting; its value is written as in its environment variable.
+
+    None and an empty value are taken where they are allowed; `default` undoes all changes: the setting is again what
+    the environment of that process said at its start, else its default.
+    """
     from tensorplay.errors import SettingError  # noqa: PLC0415 - `--help` need not wait for it
-    from tensorplay.runtime.settings_table import setting_of  # noqa: PLC0415 - as above
 
     try:
-        parsed = setting_of(name).parse(value)
+        parsed = _parsed(name, value)
     except SettingError as error:
         raise click.UsageError(printable(str(error))) from None
     with service_of(ctx) as (client, as_json):
-        changed = client.set(name, parsed)
+        changed = client.reset(name) if value == _DEFAULT else client.set(name, parsed)
     if as_json:
         echo_json(changed.model_dump())
     else:
@@ -135,16 +141,16 @@ def set_value(ctx: click.Context, *, name: str, value: str) -> None:
 @click.pass_context
 def results(ctx: click.Context, *, sort: str, limit: int, text: str | None, pinned: bool) -> None:
     """Show the winners."""
-    from itertools import islice  # noqa: PLC0415 - used here only
-
     with service_of(ctx) as (client, as_json):
         filters: Any = ({"q": text} if text else {}) | ({"pinned": True} if pinned else {})
-        found = list(islice(client.results(sort=sort, page=min(limit, 500) or 500, **filters), limit or None))
+        found = list(client.results(sort=sort, limit=limit or None, **filters))
+        total = client.results_page(limit=1, **filters).total if len(found) == limit else len(found)
     if as_json:
         echo_json([each.model_dump() for each in found])
         return
     rows = [[each.id, each.op, each.params, each.kernel, duration(each.time_ms), multiple(each.gain)] for each in found]
-    print_rows(_RESULTS, rows, "winner")
+    print_rows(_RESULTS, rows, None)
+    click.echo(count(total, "winner") if len(found) >= total else f"{len(found)} of {count(total, 'winner')}")
 
 
 @ctl.command()
@@ -168,8 +174,14 @@ def untuned(ctx: click.Context, *, drop: str | None, clear: bool) -> None:
 
 @ctl.command()
 @click.argument("signatures", nargs=-1, metavar="[OP,PARAMS...]")
-@click.option("--file", metavar="NAME", help="Measure the signatures of this file of that process's folder instead.")
+@click.option(
+    "--file",
+    metavar="NAME",
+    type=FILE_NAME,
+    help="Measure the signatures of this file of that process's folder instead.",
+)
 @click.option("--budget", type=click.FloatRange(min=0.0), help="Seconds after which no further signature is begun.")
+@click.option("--again", is_flag=True, help="Measure what has a winner too, and let the new one take its place.")
 @click.option("--no-wait", is_flag=True, help="Start the job, and do not wait for its end.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0.0), default=3600.0, show_default=True, help="Seconds to wait at most."
@@ -181,17 +193,19 @@ def tune(
     signatures: Sequence[str],
     file: str | None,
     budget: float | None,
+    again: bool,
     no_wait: bool,
     timeout: float,
 ) -> None:
     """Measure signatures, by default all untuned ones; the exit code is 1 when one could not be.
 
+    What has a winner is left as it is, unless with --again.
     A job that is waited for is cancelled by Ctrl-C.
     """
     given = [_signature(text) for text in signatures] or None
     with service_of(ctx) as (client, as_json):
         limits = None if budget is None else {"total_seconds": budget}
-        job = client.tune(given, file=file, budget=limits)
+        job = client.tune(given, file=file, budget=limits, again=again)
         started_job(ctx, client, job, timeout=0.0 if no_wait else timeout, as_json=as_json)
 
 
@@ -213,6 +227,22 @@ def jobs(ctx: click.Context, *, cancel: str | None, forget: str | None) -> None:
         tell_failures(each, f"{each.id} ")
 
 
+def _parsed(name: str, text: str) -> object:
+    """Return the value that a text means; `SettingError` when it means none."""
+    from tensorplay.errors import SettingError  # noqa: PLC0415 - as above
+    from tensorplay.runtime.settings_table import setting_of  # noqa: PLC0415 - as above
+
+    setting = setting_of(name)
+    if text == _DEFAULT:
+        return setting.default
+    value = None if text.lower() in _NONE else text
+    if not value:
+        # Nothing that an environment variable could say.
+        with suppress(SettingError):
+            return setting.check(value)
+    return setting.parse(text)
+
+
 def _switch(ctx: click.Context, **switches: bool) -> None:
     with service_of(ctx) as (client, as_json):
         changed = client.set_switches(**switches)
@@ -231,7 +261,14 @@ def _signature(text: str) -> tuple[str, str]:
 
 def _print_settings(settings: "Any") -> None:
     rows: list[SettingModel] = list(settings)
-    print_table(_SETTINGS, [[each.name, printable(json.dumps(each.value)), each.origin] for each in rows])
+    print_table(_SETTINGS, [[each.name, printable(_shown(each.value)), each.origin] for each in rows])
+
+
+def _shown(value: object) -> str:
+    """Return a value as `set` takes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 for _verb in (*VERBS, *WATCHING, explain):

@@ -5,7 +5,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from tensorplay.cli.ctl_service import IDENTITY, echo_json, print_rows, service_of, started_job
+from tensorplay.cli.ctl_service import FILE_NAME, IDENTITY, echo_json, print_rows, service_of, started_job
 from tensorplay.cli.render import MISSING, count, duration, printable
 from tensorplay.cli.table import Column
 
@@ -37,8 +37,10 @@ def pin(ctx: click.Context, *, result_id: str) -> None:
 @click.pass_context
 def unpin(ctx: click.Context, *, result_id: str) -> None:
     """Let a winner be changed again."""
-    with service_of(ctx) as (client, _):
+    with service_of(ctx) as (client, as_json):
+        known = client.result(result_id)
         client.unpin(result_id)
+    _say(f"{known.op},{known.params} is no longer pinned", as_json=as_json)
 
 
 @click.command()
@@ -60,8 +62,13 @@ def override(ctx: click.Context, *, result_id: str, kernel: str) -> None:
 @click.pass_context
 def restore(ctx: click.Context, *, result_id: str) -> None:
     """Go back from an override to the winner before it, or forget it where none is known."""
-    with service_of(ctx) as (client, _):
+    with service_of(ctx) as (client, as_json):
+        known = client.result(result_id)
         client.withdraw_override(result_id)
+        # Where no winner is known from before, there is none now.
+        now = [each for each in client.results(op=known.op, q=known.params) if each.id == result_id]
+    runs = f"runs {now[0].kernel} again" if now else "is forgotten: no winner is known from before"
+    _say(f"{known.op},{known.params} {runs}", as_json=as_json)
 
 
 @click.command()
@@ -72,11 +79,15 @@ def forget(ctx: click.Context, *, result_id: str | None, every: bool) -> None:
     """Drop a winner in memory and file, so that its product is measured anew."""
     if every == (result_id is not None):
         raise click.UsageError("name one ID, or give --all")
-    with service_of(ctx) as (client, _):
+    with service_of(ctx) as (client, as_json):
         if result_id is None:
+            forgotten = count(client.results_page(limit=1).total, "winner")
             client.forget_all()
         else:
+            known = client.result(result_id)
+            forgotten = f"{known.op},{known.params}"
             client.forget(result_id)
+    _say(f"forgotten: {forgotten}", as_json=as_json)
 
 
 @click.command()
@@ -175,7 +186,7 @@ def reresolve(ctx: click.Context) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", type=FILE_NAME)
 @click.option("--overwrite", is_flag=True, help="Let its winners replace those in memory; pinned ones stay.")
 @click.pass_context
 def load(ctx: click.Context, *, name: str, overwrite: bool) -> None:
@@ -186,7 +197,7 @@ def load(ctx: click.Context, *, name: str, overwrite: bool) -> None:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", type=FILE_NAME, required=False)
 @click.option("--over", is_flag=True, help="Write over a file that is there, merged with what it holds.")
 @click.pass_context
 def save(ctx: click.Context, *, name: str | None, over: bool) -> None:
@@ -211,6 +222,12 @@ def export(ctx: click.Context, *, kind: Any, output: BinaryIO, text: str | None)
         filters: Any = {"q": text} if text else {}
         client.export(output, kind, **filters)
     sys.stdout.flush()
+
+
+def _say(sentence: str, *, as_json: bool) -> None:
+    """Write what was done; not with JSON, which is what the service answers: nothing."""
+    if not as_json:
+        click.echo(printable(sentence))
 
 
 def _show_counts(report: Any, names: tuple[str, ...], *, as_json: bool) -> None:

@@ -20,15 +20,19 @@ if TYPE_CHECKING:
     from tensorplay.service.schemas import JobModel
 
 __all__ = [
-    "IDENTITY", "JOBS", "echo_json", "job_row", "print_rows", "service_of", "started_job", "tell_failures",
+    "FILE_NAME", "IDENTITY", "JOBS", "echo_json", "job_row", "print_rows", "service_of", "started_job", "tell_failures",
 ]  # fmt: skip
 
 JOBS = (
-    Column("id"), Column("state"), Column("done", is_number=True), Column("failed", is_number=True),
+    Column("id"), Column("state"), *(Column(name, is_number=True) for name in ("done", "skipped", "failed")),
     Column("elapsed", is_number=True), Column("left", is_number=True),
 )  # fmt: skip
 """The columns of jobs."""
 
+_HOW_TO_REACH = (
+    "--url or TENSORPLAY_URL says where it answers, and `tensorplay serve --discover` lists what answers on this host; "
+    "a program does when it is started with TP_TUNABLEOP_DASHBOARD=127.0.0.1:8787"
+)
 _WORDS = (
     ("GET /untuned lists", "`tensorplay ctl untuned` lists"),
     ("GET /files lists them", "`tensorplay ctl files` lists them"),
@@ -45,7 +49,12 @@ _WORDS = (
         "unpin them first",
         "unpin them first with `tensorplay ctl unpin ID` (`tensorplay ctl results --pinned` lists them)",
     ),
-    (", as `Authorization: Bearer`", ", by --token or in TENSORPLAY_TOKEN"),
+    (
+        "send the token, as `Authorization: Bearer` or X-TensorPlay-Token: `service.token`",
+        "give the token, by --token or in TENSORPLAY_TOKEN: `service.token`",
+    ),
+    ("; `errors` says where", ""),
+    ("query.sort: Input should be", "--sort should be"),
 )
 
 
@@ -65,6 +74,24 @@ IDENTITY = _Identity()
 """The type of an ID, but for those of jobs."""
 
 
+class _FileName(click.ParamType[str]):
+    """What a file of the process may be called."""
+
+    name = "name"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name as it is; what can be none ends the command before anything is asked."""
+        from tensorplay.service.file_names import RESULTS_PATTERN, RESULTS_WORDS  # noqa: PLC0415 - as the client is
+
+        if not re.fullmatch(RESULTS_PATTERN, value, re.ASCII):
+            self.fail(f"{printable(value)!r} names no file of the process; allowed: {RESULTS_WORDS}", param, ctx)
+        return value
+
+
+FILE_NAME = _FileName()
+"""The type of the NAME of a file of winners or signatures."""
+
+
 @contextmanager
 def service_of(ctx: click.Context) -> "Iterator[tuple[Client, bool]]":
     """Give the client and whether JSON is wanted; what is refused in it ends the command with one line."""
@@ -80,6 +107,8 @@ def service_of(ctx: click.Context) -> "Iterator[tuple[Client, bool]]":
 def _told(error: "ServiceError") -> Iterator[str]:
     """Yield a refusal, and a line for everything by which a file differs from this build."""
     yield _in_words_of_ctl(str(error))
+    if error.code == "unreachable":
+        yield _HOW_TO_REACH
     for each in error.document.get("mismatches", ()):
         expected, found = each.get("expected") or MISSING, ", ".join(each.get("found") or [MISSING])
         yield f"{each.get('name')}: the process has {expected}; the file has {found}"
@@ -107,7 +136,10 @@ def started_job(
 
 
 def tell_failures(job: "JobModel", before: str = "") -> None:
-    """Write what a job could not measure, and why it ended early, with a text before each line."""
+    """Write what a job did not measure, and why it ended early, with a text before each line."""
+    if job.skipped:
+        winners = count(job.skipped, "signature has a winner and was", "signatures have a winner and were")
+        click.echo(f"{before}{winners} not measured; --again measures such ones too")
     for failure in job.failures:
         click.echo(printable(f"{before}not measured: {failure.op},{failure.params}: {failure.reason}"))
     if job.reason:
@@ -154,7 +186,8 @@ def _awaited(client: "Client", job: "JobModel", timeout: float) -> "JobModel":
 def job_row(job: "JobModel") -> list[str]:
     """Return the row of a job."""
     left = MISSING if job.eta_s is None else _seconds(job.eta_s)
-    return [job.id, job.state, f"{job.done}/{job.total}", str(len(job.failures)), _seconds(job.elapsed_s), left]
+    counts = map(str, (job.skipped, len(job.failures)))
+    return [job.id, job.state, f"{job.done}/{job.total}", *counts, _seconds(job.elapsed_s), left]
 
 
 def _seconds(value: float) -> str:

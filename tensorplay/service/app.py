@@ -11,6 +11,7 @@ from tensorplay.service.cursor import CursorKey
 from tensorplay.service.declared_query import DECLARED_QUERY
 from tensorplay.service.document import correct_document
 from tensorplay.service.guard import Guard, GuardRules
+from tensorplay.service.head_requests import HeadRequests
 from tensorplay.service.host_names import checked_hosts
 from tensorplay.service.hub import Hub
 from tensorplay.service.idempotency import IdempotencyKeys
@@ -107,7 +108,8 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
     """
     wanted = settings or ServiceSettings()
     watched = context or get_tuning_context()
-    runtime = LiveRuntime(watched, read_only=wanted.read_only or isinstance(watched, RecordedContext))
+    is_read_only = wanted.read_only or isinstance(watched, RecordedContext)
+    runtime = LiveRuntime(watched, read_only=is_read_only, environ=os.environ)
     instance = instance_of(os.environ)
     state = State(
         runtime=runtime,
@@ -158,6 +160,7 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
         cookie=f"tensorplay_{instance.id[:8]}",
         as_page=problem_page,
     )
+    app.add_middleware(HeadRequests)
     app.add_middleware(Guard, rules=rules)
     # Around the guard: what it refuses has a name too.
     app.add_middleware(NamedRequests)

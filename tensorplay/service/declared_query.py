@@ -1,4 +1,7 @@
-"""The names that a query may have: those that its route declares. Any other is a typo, and is not passed over."""
+"""The names that a query may have: those that its route declares, once each.
+
+Any other is a typo, and of two values one would count; neither is passed over.
+"""
 
 from difflib import get_close_matches
 
@@ -35,10 +38,21 @@ async def _check_query(request: Request) -> None:
             errors=[_place(name, allowed) for name in unknown[:_MOST_NAMED]],
             allowed=list(allowed),
         )
+    repeated = [name for name in allowed if len(request.query_params.getlist(name)) > 1]
+    if repeated:
+        raise Problem(
+            422,
+            "repeated-parameter",
+            f"{repeated[0]} is given more than once; allowed: each query parameter once",
+            errors=[
+                {"loc": ["query", name], "msg": "given more than once", "type": "repeated_parameter"}
+                for name in repeated
+            ],
+        )
 
 
 DECLARED_QUERY = [Depends(_check_query)]
-"""Of a router whose routes take no query parameter but those that they declare; 422 for any other."""
+"""Of a router whose routes take no query parameter but those that they declare, once each; 422 for any other."""
 
 
 def _place(name: str, allowed: tuple[str, ...]) -> dict[str, object]:

@@ -12,7 +12,8 @@ from fastapi.responses import StreamingResponse
 from tensorplay.database.csv_text import formatted_results
 from tensorplay.database.record import Validator
 from tensorplay.runtime.slices import in_slices, paced
-from tensorplay.service.row import Row
+from tensorplay.service.gain_orders import FirstChoices
+from tensorplay.service.row import Row, gain_of, saved_of
 
 __all__ = [
     "CSV",
@@ -54,6 +55,8 @@ _COLUMNS = (
     "origin",
     "pinned",
 )
+# Behind the others, where programs that count columns do not stumble over them.
+_FOUND = ("first_choice_ms", "gain", "saved_ms")
 
 
 def safe_cell(value: object) -> object:
@@ -61,9 +64,11 @@ def safe_cell(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
 
 
-def as_csv(rows: Iterable[Row]) -> Iterator[str]:
+def as_csv(rows: Iterable[Row], first_choices: FirstChoices) -> Iterator[str]:
     """Yield a CSV file in slices, so that nobody waits for the whole of it."""
-    return csv_of(_COLUMNS, ([getattr(row, name) for name in _COLUMNS] for row in rows))
+    return csv_of(
+        (*_COLUMNS, *_FOUND, "id"), ((*_cells(row), *found, row.id) for row, found in _told(rows, first_choices))
+    )
 
 
 def csv_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
@@ -75,10 +80,25 @@ def csv_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator
         yield text.getvalue()
 
 
-def as_json_lines(rows: Iterable[Row]) -> Iterator[str]:
+def as_json_lines(rows: Iterable[Row], first_choices: FirstChoices) -> Iterator[str]:
     """Yield one JSON object a line, in slices."""
+    names = ("id", *_COLUMNS, *_FOUND)
+    for part in in_slices(_told(rows, first_choices), _SLICE):
+        values = ((row.id, *_cells(row), *found) for row, found in part)
+        yield "".join(json.dumps(dict(zip(names, each, strict=True))) + "\n" for each in values)
+
+
+def _cells(row: Row) -> list[object]:
+    return [getattr(row, name) for name in _COLUMNS]
+
+
+def _told(rows: Iterable[Row], first_choices: FirstChoices) -> Iterator[tuple[Row, tuple[float | None, ...]]]:
+    """Yield each row with what is known of its first choice, in the order of `_FOUND`."""
     for part in in_slices(rows, _SLICE):
-        yield "".join(json.dumps({name: getattr(row, name) for name in ("id", *_COLUMNS)}) + "\n" for row in part)
+        known = first_choices([row.signature for row in part])
+        for row in part:
+            first_ms = known.get(row.signature)
+            yield row, (first_ms, gain_of(row.time_ms, first_ms), saved_of(row.time_ms, first_ms))
 
 
 def as_results_file(validators: Iterable[Validator], rows: Iterable[Row]) -> Iterator[str]:

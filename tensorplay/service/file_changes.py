@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
-from tensorplay.database.csv_text import each_line, each_validator
+from tensorplay.database.csv_text import BadLine, each_line, each_validator
 from tensorplay.database.entries import Raw
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.validators import ValidatorMismatch, compare
@@ -29,6 +29,7 @@ from tensorplay.service.file_schemas import (
 )
 from tensorplay.service.problems import Problem
 from tensorplay.service.result_files import ResultFiles, opened, tag_of
+from tensorplay.service.taken_names import check_free
 from tensorplay.service.watched import WatchedContext
 
 __all__ = ["Conditions", "loaded", "saved"]
@@ -101,9 +102,10 @@ def saved(
     Raises
     ------
     Problem
-        412 and 428 by the conditions; 409 for a file of another build, or what cannot be written; 503 while another
-        process writes it, 507 for a full disk.
+        412 and 428 by the conditions; 409 for the name of another kind of file, a file of another build or of no
+        winners, or what cannot be written; 503 while another process writes it, 507 for a full disk.
     """
+    check_free(context, name)
     device, folder = files.folder(request.device)
     path = os.path.join(folder, name)  # noqa: PTH118 - as the context has it
     status = _status_of(path)
@@ -115,6 +117,7 @@ def saved(
         with _unless_unwritable():
             if status is not None:
                 data = _read(folder, name)
+                _check_results(data)
                 _check_fits(ours, data)
                 _collect(data, known)
             with _claimed(path, is_new=status is None):
@@ -162,6 +165,14 @@ def _counted(part: Sequence[Raw], known: _Winners, own: frozenset[tuple[str, str
         replaced=sum(known.get(each[:2], each) != each for each in part),
         kept=sum(each[:2] not in own for each in part),
     )
+
+
+def _check_results(data: bytes) -> None:
+    """Raise a `Problem` for a file that says something, and nothing that a results file says."""
+    lines = (each for each in paced(each_line(data), _SLICE) if not isinstance(each, str))
+    first = next(lines, None)
+    if first is not None and isinstance(first, BadLine) and all(isinstance(each, BadLine) for each in lines):
+        raise Problem(409, "not-results", "the file holds no winners, but something else; choose another name")
 
 
 def _check_fits(ours: Sequence[Validator], data: bytes) -> None:

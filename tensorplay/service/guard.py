@@ -156,7 +156,8 @@ class Guard:
             raise Problem(
                 403,
                 "unknown-host",
-                "this service is not known under that name; allow the name with `hosts` if it is yours",
+                "this service is not known under that name; if the name is yours, allow it: in TENSORPLAY_HOSTS, by "
+                "`hosts` of start(), or by --name of tensorplay serve",
             )
 
     @staticmethod

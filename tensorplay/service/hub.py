@@ -9,7 +9,7 @@ is told so by `resync`, and asks for everything anew.
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -101,7 +101,7 @@ class Hub:
             with self._lock:
                 self._places -= 1
 
-    async def stream(self, last_id: str | None, kinds: frozenset[str] | None) -> AsyncIterator[bytes]:
+    async def stream(self, last_id: str | None, kinds: frozenset[str] | None) -> AsyncGenerator[bytes, None]:
         """Yield events for one client as a stream has them, a comment where nothing happened; until it is closed.
 
         `last_id` is the last that the client has seen: what it missed comes first, or `resync` when that is not known.

@@ -11,7 +11,7 @@ from threading import Lock, Thread
 
 from tensorplay.errors import TensorPlayError
 from tensorplay.gemm import Signature
-from tensorplay.service.live_runtime import LiveRuntime
+from tensorplay.service.live_runtime import LiveRuntime, Tuned
 from tensorplay.service.problems import Problem
 
 __all__ = ["OVER", "Job", "Jobs"]
@@ -31,6 +31,8 @@ class Job:
         `queued`, `running`, `cancelling`, or one of `OVER`.
     current : Signature or None
         What is measured now.
+    skipped : int
+        How many of those that are done have a winner, and were left as they are.
     failures : list of (Signature, str)
         What could not be measured, with the reason.
     budget : mapping of str to float
@@ -38,7 +40,7 @@ class Job:
     reason : str or None
         Why it ended before everything was measured, if it did so itself.
     seconds : list of float
-        What each finished signature took.
+        What each signature took that was not skipped.
     """
 
     id: str
@@ -48,6 +50,7 @@ class Job:
     budget: Mapping[str, float] = field(default_factory=dict)
     state: str = "queued"
     done: int = 0
+    skipped: int = 0
     current: Signature | None = None
     failures: list[tuple[Signature, str]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -188,20 +191,21 @@ class Jobs:
             job.current = signature = Signature(op, params)
             self._tell(job)
             begin = time.monotonic()
-            reason = self._tuned(signature, is_again=job.kind == "retune")
+            reason, is_skipped = self._tuned(signature, is_again=job.kind == "retune")
             if reason is not None and len(job.failures) < _MOST_FAILURES:
                 job.failures.append((signature, reason))
-            job.seconds.append(time.monotonic() - begin)
+            if is_skipped:
+                job.skipped += 1
+            else:
+                job.seconds.append(time.monotonic() - begin)
             job.done += 1
 
-    def _tuned(self, signature: Signature, *, is_again: bool) -> str | None:
-        """Measure a signature; return why it could not be."""
+    def _tuned(self, signature: Signature, *, is_again: bool) -> Tuned:
+        """Measure a signature; return what became of it."""
         try:
-            told = self._runtime.tune(signature, again=is_again)
+            return self._runtime.tune(signature, again=is_again)
         except TensorPlayError as error:
-            return str(error)
-        reason = told.get("not_measured")
-        return None if reason is None else str(reason)
+            return Tuned(str(error), is_skipped=False)
 
     def _tell(self, job: Job) -> None:
         job.revision += 1

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensorplay.errors import TensorPlayError
@@ -18,13 +19,14 @@ from tensorplay.runtime import listeners as events
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.settings import SettingState
 from tensorplay.runtime.settings_table import setting_of
+from tensorplay.service.baseline import Baseline
 from tensorplay.service.current_index import CurrentIndex
 from tensorplay.service.current_untuned import CurrentUntuned
 from tensorplay.service.row import Row
 from tensorplay.service.watched import WatchedContext
 from tensorplay.service.worker import Worker
 
-__all__ = ["FILE_SETTINGS", "KINDS", "OUTCOMES", "Happening", "LiveRuntime"]
+__all__ = ["FILE_SETTINGS", "KINDS", "OUTCOMES", "Happening", "LiveRuntime", "Tuned"]
 
 KINDS = ("settings", "results", "rejections", "untuned", "files", "jobs")
 """What has a revision of its own."""
@@ -47,9 +49,17 @@ FILE_SETTINGS = frozenset({"filename", "untuned_filename", "verbose_filename"})
 _LOCKED_SETTINGS = FILE_SETTINGS | {"dashboard"}
 
 
-_STAGES = frozenset({"screening", "race", "confirmation"})
-OUTCOMES = ("selected", "screening", "race", "confirmation", "failed")
-"""What became of candidates that were measured: selected, dropped by a stage, or failed or not reached at all."""
+OUTCOMES = ("selected", "screening", "race", "confirmation", "not_reached", "failed")
+"""What became of candidates: selected, dropped by a stage, not reached within the time for measuring, or failed."""
+
+_OUTCOME_OF = {
+    "screening": "screening",
+    "race": "race",
+    "confirmation": "confirmation",
+    "not confirmed": "confirmation",
+    "not measured": "not_reached",
+}
+"""By how the reason begins for which a candidate was dropped; every other reason is a failure."""
 
 
 class Happening(NamedTuple):
@@ -61,6 +71,21 @@ class Happening(NamedTuple):
     detail: dict[str, str]
 
 
+class Tuned(NamedTuple):
+    """What became of a signature that was to be measured.
+
+    Attributes
+    ----------
+    not_measured : str or None
+        Why it could not be.
+    is_skipped : bool
+        Whether it was left as it is, since it has a winner.
+    """
+
+    not_measured: str | None
+    is_skipped: bool
+
+
 class LiveRuntime:
     """A context, watched: of a process that multiplies, or of recorded files.
 
@@ -70,6 +95,8 @@ class LiveRuntime:
         Whose results and settings are shown and changed.
     read_only : bool
         Whether every change is refused.
+    environ : mapping, optional
+        What settings go back to that somebody had changed before this was made.
 
     Attributes
     ----------
@@ -81,7 +108,9 @@ class LiveRuntime:
         The signatures without one.
     """
 
-    def __init__(self, context: WatchedContext, *, read_only: bool = False) -> None:
+    def __init__(
+        self, context: WatchedContext, *, read_only: bool = False, environ: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.context = context
         self.read_only = read_only
         self._lock = ForkSafeLock()
@@ -89,6 +118,7 @@ class LiveRuntime:
         self.worker = Worker()
         self.winners = CurrentIndex(context, self.worker)
         self.untuned = CurrentUntuned(context, self.winners, self.worker, lambda: self._revisions["untuned"], _now)
+        self._baseline = Baseline(context.settings(), environ)
         self._outcomes: Counter[str] = Counter()
         self._log: deque[Happening] = deque(maxlen=_LOG_LENGTH)
         self._count = 0
@@ -157,6 +187,17 @@ class LiveRuntime:
             # Else its origin would change, of which no revision tells.
             self.context.change_setting(name, wanted, origin="rest")
 
+    def reset(self, name: str) -> None:
+        """Put a setting back to what the environment says, else to its default; `SettingError` when there is none."""
+        former = self._baseline.of(name)
+        (now,) = (each for each in self.settings() if each.name == name)
+        if (now.value, now.origin) == former:
+            return
+        self.context.change_setting(name, former.value, origin=former.origin)
+        if now.value == former.value:
+            # The runtime tells of values alone, and its origin is shown too.
+            self._happen(events.SETTING, ("settings",), {"name": name, "old": now.origin, "new": former.origin})
+
     def explain(self, row: Row) -> dict[str, Any]:
         """Return why a signature runs what it runs."""
         return dict(self.context.explain(row.op, row.params))
@@ -173,18 +214,21 @@ class LiveRuntime:
         """Return the recorded winners that did not run."""
         return self.context.get_rejections()
 
-    def tune(self, signature: Signature, *, again: bool = False) -> dict[str, Any]:
-        """Measure a signature now, on this thread, and return why it runs what it runs from now on.
-
-        What has a winner is measured only with `again`; `not_measured` says why it was not.
+    def tune(self, signature: Signature, *, again: bool = False) -> Tuned:
+        """Measure a signature now, on this thread; what has a winner only with `again`.
 
         Raises
         ------
         TensorPlayError
             When it is no signature, no backend here runs its device, or its winner is pinned.
         """
+        before = self.context.recorded_of([signature])
         self.context.measure_beside(parse_signature(*signature), again=again)
-        return dict(self.context.explain(*signature))
+        after = self.context.recorded_of([signature])
+        # Its file may have been read just now.
+        is_skipped = not again and bool(after) and bool(before or after[0].origin != "measured here")
+        reason = self.context.explain(*signature).get("not_measured")
+        return Tuned(None if reason is None or is_skipped else str(reason), is_skipped)
 
     def log(self, since: int = 0) -> list[Happening]:
         """Return the events behind a number, oldest first."""
@@ -232,8 +276,7 @@ def _now() -> str:
 def _outcome(candidate: CandidateReport) -> str:
     if candidate.dropped is None:
         return "selected"
-    stage = candidate.dropped.partition(":")[0]
-    return stage if stage in _STAGES else "failed"
+    return _OUTCOME_OF.get(candidate.dropped.partition(":")[0], "failed")
 
 
 def _shown(name: str, value: object) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
+from tensorplay.runtime.resolution import Reason
 from tensorplay.service.jobs import OVER
 from tensorplay.service.routes.rejections import rejections_of
 from tensorplay.service.state import State
@@ -13,6 +14,10 @@ __all__ = ["RuntimeCollector"]
 
 _LIBRARIES = ("CUBLASLT_VERSION", "HOST_BLAS")
 """Validators that name the library of a device."""
+
+_CALLS = (Reason.REPLAYED, Reason.FIRST_CHOICE, Reason.SELECTED_IN_PROCESS, Reason.FALLBACK)
+_SIGNATURES = (Reason.MEASURED, Reason.QUEUED, Reason.UNTUNED, Reason.PINNED, Reason.REJECTED)
+_NOW = ("waiting", "measuring")
 
 
 class RuntimeCollector:
@@ -36,8 +41,7 @@ class RuntimeCollector:
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric; never a shape as a label."""
-        runtime = self._state.runtime
-        yield _counts("tensorplay_gemm_calls", "Products, by what ran", "outcome", runtime.context.stats())
+        yield from self._stats()
         yield from self._lists()
         yield from self._tuning()
         yield GaugeMetricFamily("tensorplay_web_sse_clients", "Open event streams", value=self._state.hub.clients)
@@ -46,6 +50,33 @@ class RuntimeCollector:
             "tensorplay_web_event_loop_lag_seconds", "How late the service's loop was", value=self._lag_s
         )
         yield self._build()
+
+    def _stats(self) -> Iterator[Metric]:
+        """Yield what `stats` counts, which is not all of one kind: calls, signatures, files, and what is so now."""
+        stats = self._state.runtime.context.stats()
+        yield _counts(
+            "tensorplay_gemm_calls",
+            "Products, by what ran; fallback: those of replayed that the first choice ran after all",
+            "outcome",
+            {reason: stats[reason] for reason in _CALLS},
+        )
+        yield _counts(
+            "tensorplay_signatures",
+            "Signatures, by what became of them",
+            "outcome",
+            {reason: stats[reason] for reason in _SIGNATURES},
+        )
+        yield CounterMetricFamily(
+            "tensorplay_unexplained_results",
+            "Winners whose explanation could not be written",
+            value=stats[Reason.UNEXPLAINED],
+        )
+        yield _gauges(
+            "tensorplay_background_signatures",
+            "Signatures that wait to be measured in the background, and that are measured there",
+            "state",
+            {state: stats[state] for state in _NOW},
+        )
 
     def _lists(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("tensorplay_results", "Winners in memory", value=self._winners)

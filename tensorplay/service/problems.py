@@ -10,11 +10,20 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from tensorplay.runtime.notice import logger
+from tensorplay.service.file_names import FILE_PATTERN, FILE_WORDS, RESULTS_PATTERN, RESULTS_WORDS
+from tensorplay.service.identity import ID_PATTERN
 from tensorplay.service.request_id import request_id_of
 
 __all__ = ["PROBLEM_TYPE", "Problem", "add_handlers", "document_of", "failure", "problem_response"]
 
 PROBLEM_TYPE = "application/problem+json"
+
+_WORDS = {
+    FILE_PATTERN: FILE_WORDS,
+    RESULTS_PATTERN: RESULTS_WORDS,
+    ID_PATTERN: "16 of 0 to 9 and a to f, as lists have them",
+}
+"""What patterns allow, for people, who are shown none."""
 
 _MOST_PLACES = 100
 _LONGEST_NAME = 64
@@ -123,9 +132,14 @@ def failure(scope: Scope, error: Exception) -> Problem:
 def _places(errors: Sequence[Any]) -> list[dict[str, object]]:
     """Return where and why, without the values that were sent: of a hundred at most, with names cut short."""
     return [
-        {"loc": [_shown(part) for part in each["loc"]], "msg": each["msg"], "type": each["type"]}
+        {"loc": [_shown(part) for part in each["loc"]], "msg": _why(each), "type": each["type"]}
         for each in errors[:_MOST_PLACES]
     ]
+
+
+def _why(error: Any) -> str:
+    words = _WORDS.get(error["ctx"].get("pattern", "")) if error["type"] == "string_pattern_mismatch" else None
+    return str(error["msg"]) if words is None else f"allowed: {words}"
 
 
 def _shown(part: object) -> str:

@@ -118,7 +118,9 @@ class ResultFiles:
         for each in self.listed() if _NAME.match(name) else ():
             if each.name == name and each.etag is not None:
                 return each
-        raise Problem(404, "not-found", "there is no such file; GET /files lists them")
+        raise Problem(
+            404, "not-found", "no file of winners, signatures or explanations has that name here; GET /files lists them"
+        )
 
     def read(self, name: str) -> tuple[FoundFile, bytes]:
         """Return a file with what it holds; a `Problem` when there is none (404), or it is too large (413)."""

@@ -87,7 +87,7 @@ class SettingModel(BaseModel):
 class Value(Given):
     """A new value."""
 
-    value: Any = Field(examples=[True])
+    value: Any = Field(examples=[True], description="null is the default.")
 
 
 class SwitchValue(Given):
@@ -117,7 +117,7 @@ class BudgetPatch(Given):
 
 
 class SettingPatch(Given):
-    """Settings to change, by name."""
+    """Settings to change, by name; null is the default."""
 
     values: dict[str, Any] = Field(examples=[{"min_gain": 0.02}])
 
@@ -230,7 +230,7 @@ class UntunedModel(BaseModel):
     id: str
     op: str
     params: str
-    calls: int
+    calls: int = Field(description="That ran without a winner.")
     first_seen: str | None = Field(default=None, description="Null for what was met before the service started.")
     last_seen: str | None = Field(
         default=None, description="When more calls were last found, by whoever looked; null for none since the start."
@@ -258,9 +258,9 @@ class JobBudget(Given):
 
 
 class JobRequest(Given):
-    """A job to start."""
+    """A job to start; `tune` skips what has a winner, `retune` measures that too."""
 
-    kind: Literal["tune"] = "tune"
+    kind: Literal["tune", "retune"] = "tune"
     source: JobSource
     budget: JobBudget = JobBudget()
 
@@ -280,6 +280,7 @@ class JobModel(BaseModel):
     kind: Literal["tune", "retune"] = Field(default="tune", description="`retune` measures what has a winner, too.")
     state: Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
     done: int
+    skipped: int = Field(default=0, description="Those of `done` that have a winner, and were not measured again.")
     total: int
     current: str | None
     elapsed_s: float

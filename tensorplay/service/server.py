@@ -218,7 +218,10 @@ def start(
         has_address = line.placement is None or line.placement.is_first
         is_public = not _is_loopback(host)
         if has_address and is_public and not token:
-            raise SettingError(f"{host} can be reached by others: give a token, or listen on 127.0.0.1")
+            raise SettingError(
+                f"{host} can be reached by others: give a token (TENSORPLAY_TOKEN, or `token` of start()), or listen "
+                "on 127.0.0.1"
+            )
         settings = ServiceSettings(
             read_only=read_only,
             token_for_reads=is_public,

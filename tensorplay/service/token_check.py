@@ -45,8 +45,9 @@ class TokenCheck:
         raise Problem(
             401,
             "token-needed",
-            "send the token, which is TENSORPLAY_TOKEN of the process or `service.token`, as `Authorization: Bearer` "
-            "or X-TensorPlay-Token",
+            "send the token, as `Authorization: Bearer` or X-TensorPlay-Token: `service.token`, or TENSORPLAY_TOKEN of "
+            "the process; if it was started without that, start it anew with it, or open the link in its log, which "
+            "lets one browser in",
             headers={"WWW-Authenticate": "Bearer"},
         )
 

@@ -64,7 +64,7 @@ class WatchedContext(Protocol):
         """Return the calls of a signature, by what ran."""
 
     def calls_by_signature(self) -> Mapping[Signature, int]:
-        """Return the calls of each signature."""
+        """Return how often each signature ran without a recorded winner."""
 
     def recorded_of(self, signatures: Iterable[Signature]) -> list[Recorded]:
         """Return the winners of some signatures."""

@@ -72,10 +72,41 @@ def test_a_setting_is_written_as_in_the_environment(run_ctl: Ctl, context: Tunin
         ("min_gian", "1", 2, "did you mean min_gain?"),
         ("min_gain", "much", 2, "min_gain was given 'much'"),
         ("min_gain", "-1", 2, "min_gain was given '-1'"),
+        ("min_gain", "none", 2, "min_gain was given 'none'"),
+        ("min_gain", "", 2, "min_gain was given ''"),
+        ("min_gian", "default", 2, "did you mean min_gain?"),
         ("filename", "x.csv", 1, "filename cannot be changed by a client"),
+        ("filename", "default", 1, "filename cannot be changed by a client"),
     ):
         result = run_ctl("set", name, value)
         assert (result.exit_code, says in result.output) == (code, True), result.output
+
+
+@pytest.mark.parametrize("text", ["None", "none", "NULL", "default"])
+def test_a_setting_goes_back_to_none_or_its_default(run_ctl: Ctl, context: TuningContext, text: str) -> None:
+    assert run_ctl("set", "rotating_buffer_size", "7").stdout.splitlines()[1].split()[:2] == [
+        "rotating_buffer_size",
+        "7",
+    ]
+    changed = run_ctl("set", "rotating_buffer_size", text)
+    origin = "default" if text == "default" else "rest"
+    assert changed.stdout.splitlines()[1].split() == ["rotating_buffer_size", "None", origin]
+    assert {each.name: each.value for each in context.settings()}["rotating_buffer_size"] is None
+
+
+def test_all_sources_is_an_empty_text_and_default_is_what_the_environment_says(
+    run_ctl: Ctl, context: TuningContext
+) -> None:
+    assert run_ctl("set", "sources", "numpy,scipy").stdout.splitlines()[1].split() == ["sources", "numpy,scipy", "rest"]
+    assert run_ctl("set", "sources", "").exit_code == 0
+    assert {each.name: each.value for each in context.settings()}["sources"] == ()
+    assert run_ctl("disable").exit_code == 0
+    assert run_ctl("set", "enabled", "default").stdout.splitlines()[1].split() == ["enabled", "true", "environment"]
+    assert context.is_enabled()
+
+
+def test_text_is_shown_as_it_is_set(run_ctl: Ctl) -> None:
+    assert run_ctl("set", "numerical_check", "off").stdout.splitlines()[1].split() == ["numerical_check", "off", "rest"]
 
 
 def test_the_process_and_its_counts_are_shown(run_ctl: Ctl, multiply: Callable[[int], object]) -> None:
@@ -96,7 +127,24 @@ def test_winners_are_shown_sorted_filtered_and_limited(run_ctl: Ctl, multiply: C
     assert [each["m"] for each in found] == [3, 2]
     assert len(json.loads(run_ctl("--json", "results", "--limit", "0").stdout)) == 3
     assert [each["m"] for each in json.loads(run_ctl("--json", "results", "-q", "_m2_").stdout)] == [2]
-    assert run_ctl("results", "--sort", "beauty").exit_code == 1
+    assert run_ctl("results", "--limit", "2").stdout.splitlines()[-1] == "2 of 3 winners"
+    assert run_ctl("results", "--limit", "3").stdout.splitlines()[-1] == "3 winners"
+    assert run_ctl("results", "-q", "_m2_", "--limit", "1").stdout.splitlines()[-1] == "1 winner"
+    refused = run_ctl("results", "--sort", "beauty")
+    assert (refused.exit_code, "--sort should be 'op'" in refused.output) == (1, True)
+    assert "`errors`" not in refused.output
+
+
+def test_what_has_a_winner_is_measured_only_again(run_ctl: Ctl, multiply: Callable[[int], object]) -> None:
+    multiply(1)
+    one = f"{OP},{PARAMS.format(1)}"
+    skipped = run_ctl("tune", one, f"{OP},{PARAMS.format(2)}")
+    assert skipped.exit_code == 0, skipped.output
+    assert skipped.stdout.splitlines()[1].split()[1:5] == ["succeeded", "2/2", "1", "0"]
+    assert "1 signature has a winner and was not measured; --again measures such ones too" in skipped.stdout
+    again = run_ctl("tune", "--again", one)
+    assert again.stdout.splitlines()[1].split()[1:5] == ["succeeded", "1/1", "0", "0"]
+    assert "--again" not in again.stdout
 
 
 def test_untuned_signatures_are_tuned(run_ctl: Ctl, multiply: Callable[[int], object], context: TuningContext) -> None:
@@ -127,14 +175,17 @@ def test_what_could_not_be_measured_is_said(run_ctl: Ctl) -> None:
     assert run_ctl("tune", "what,ever").exit_code == 1
 
 
-def test_a_refusal_or_no_service_is_one_line(run_ctl: Ctl, service: Service) -> None:
+def test_a_refusal_is_one_line_and_no_service_says_where_and_what_to_do(run_ctl: Ctl, service: Service) -> None:
     refused = run_ctl("--token", "wrong", "disable")
     assert (refused.exit_code, refused.output.count("\n")) == (1, 1)
     assert "token-needed" in refused.output
     service.stop()
     gone = run_ctl("status")
-    assert (gone.exit_code, gone.output.count("\n")) == (1, 1)
-    assert "cannot be reached" in gone.output
+    where, hint = gone.output.splitlines()
+    assert gone.exit_code == 1
+    assert where.startswith(f"Error: the service cannot be reached at {service.url}: ")
+    for way in ("--url", "TENSORPLAY_URL", "TP_TUNABLEOP_DASHBOARD=", "tensorplay serve --discover"):
+        assert way in hint
     assert run_ctl("--url", "nowhere", "status").exit_code == 2
 
 

@@ -75,20 +75,21 @@ def test_a_winner_is_pinned_overridden_restored_and_forgotten(
     assert run_ctl("results", "--pinned").stdout.splitlines()[-1] == "1 winner"
     refused = run_ctl("forget", one)
     assert (refused.exit_code, "pinned" in refused.output) == (1, True)
-    assert run_ctl("unpin", one).exit_code == 0
+    assert run_ctl("unpin", one).stdout == f"{OP},{PARAMS.format(1)} is no longer pinned\n"
+    assert run_ctl("--json", "unpin", one).stdout == ""
     assert run_ctl("override", one, FIRST).stdout == f"{OP},{PARAMS.format(1)} runs {FIRST}\n"
     assert json.loads(run_ctl("--json", "override", one, "Default").stdout)["kernel"] == "Default"
     refused = run_ctl("override", one, "no kernel")
     assert refused.exit_code == 1 and "kernel id" in refused.output
-    assert run_ctl("restore", one).exit_code == 0
+    assert run_ctl("restore", one).stdout == f"{OP},{PARAMS.format(1)} runs {FAST} again\n"
     assert run_ctl("restore", one).exit_code == 1
     assert run_ctl("history", one).stdout.splitlines()[-1] == "4 winners"
     told = json.loads(run_ctl("--json", "history", one).stdout)
     assert [past["origin"] for past in told] == ["measured here", "override", "override", "measured here"]
-    assert run_ctl("forget", one).exit_code == 0
+    assert run_ctl("forget", one).stdout == f"forgotten: {OP},{PARAMS.format(1)}\n"
     assert len(context.get_results()) == 1
     assert run_ctl("forget").exit_code == run_ctl("forget", one, "--all").exit_code == 2
-    assert run_ctl("forget", "--all").exit_code == 0
+    assert run_ctl("forget", "--all").stdout == "forgotten: 1 winner\n"
     assert context.get_results() == []
 
 
@@ -181,7 +182,9 @@ def test_a_refusal_says_what_to_do_in_words_of_the_command(
         (("load", "none.csv"), "`tensorplay ctl files` lists them"),
         (("save", "tunableop_results0.csv"), "give --over"),
         (("save", "new.csv", "--over"), "leave out --over"),
-        (("--token", "wrong", "forget", result_id), "--token"),
+        (("--token", "wrong", "forget", result_id), "give the token, by --token or in TENSORPLAY_TOKEN"),
+        (("--token", "wrong", "forget", result_id), "start it anew with it"),
+        (("save", "tunableop_untuned0.csv"), "choose another name"),
     ):
         options = arguments[:2] if arguments[0] == "--token" else ()
         refused = run_ctl(*options, *arguments[len(options) :])
@@ -192,8 +195,25 @@ def test_a_refusal_says_what_to_do_in_words_of_the_command(
 
 
 def test_what_does_not_fit_is_told_and_is_in_the_document(run_ctl: Ctl) -> None:
-    refused = run_ctl("load", "no such name")
+    told = run_ctl("--json", "results", "--sort", "beauty")
+    assert told.exit_code == 1
+    assert json.loads(told.stdout)["errors"][0]["loc"] == ["query", "sort"]
+
+
+@pytest.mark.parametrize("verb", [("load",), ("save",), ("tune", "--file")])
+@pytest.mark.parametrize(
+    "name", ["foo.txt", "x.jsonl", "../x.csv", "/srv/x.csv", "no such name", "\x1b[2J.csv", "é.csv"]
+)
+def test_what_can_be_no_name_of_a_file_is_refused_in_words(verb: tuple[str, ...], name: str) -> None:
+    refused = CliRunner().invoke(main, ["ctl", "--url", "http://127.0.0.1:1/", *verb, name])
+    told = " ".join(refused.stderr.split())
+    assert refused.exit_code == 2
+    assert "names no file of the process; allowed: a name without a folder" in told
+    assert "[A-Za-z" not in told and "\x1b" not in told
+
+
+def test_a_file_of_something_else_is_not_said_to_be_missing(run_ctl: Ctl, tmp_path: Path) -> None:
+    (tmp_path / "junk.csv").write_text("name,age\nada,36\n")
+    refused = run_ctl("load", "junk.csv")
     assert refused.exit_code == 1
-    assert "path.name: " in refused.stderr
-    told = run_ctl("--json", "load", "no such name")
-    assert json.loads(told.stdout)["errors"][0]["loc"] == ["path", "name"]
+    assert "no file of winners, signatures or explanations has that name here; `tensorplay ctl files`" in refused.output

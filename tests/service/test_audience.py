@@ -121,7 +121,7 @@ def test_without_anybody_who_listens_nothing_is_left_on_the_loop(hub: Hub, conte
         await anext(streams[0])
         ours = [each for each in loop.timers if each[0] != LONGEST_S]
         for stream in streams:
-            await stream.aclose()  # type: ignore[attr-defined] # a generator
+            await stream.aclose()
         assert hub.clients == 0
         before = loop.wakes
         tell(context)

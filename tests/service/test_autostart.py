@@ -45,7 +45,7 @@ def test_without_the_variable_nothing_of_it_is_imported(tmp_path: Path) -> None:
     ("address", "before", "reason"),
     [
         ("127.0.0.1:0", _WITHOUT, "pip install '.[web]' in a clone"),
-        ("0.0.0.0:0", "", "give a token"),
+        ("0.0.0.0:0", "", "give a token (TENSORPLAY_TOKEN"),
         ("a..b:1", "", ""),
         ("192.0.2.1:1", "import os; os.environ['TENSORPLAY_TOKEN'] = 't' * 8\n", "ssign"),
     ],
@@ -88,6 +88,7 @@ def test_a_port_that_is_taken_is_a_warning(tmp_path: Path) -> None:
         done = ended(_PRODUCT + "print('on')", tmp_path, TP_TUNABLEOP_DASHBOARD=address)
     assert (done.returncode, done.stdout) == (0, "on\n")
     assert "in use" in done.stderr
+    assert "; choose another port, or 0 for one that is free; `tensorplay serve --discover` lists" in done.stderr
 
 
 @pytest.mark.parametrize("given", ["", "127.0.0.1:8787", "localhost:0", "[::1]:65535", "worker-3.example:80"])
@@ -101,3 +102,18 @@ def test_an_address_is_a_host_and_a_port(given: str) -> None:
 def test_what_is_no_address_is_refused(given: object) -> None:
     with pytest.raises(SettingError, match="HOST:PORT, such as"):
         setting_of("dashboard").check(given)
+
+
+_TOLD = """
+from tensorplay import service
+started = service.start()
+print(started.url, started.token)
+"""
+
+
+def test_without_a_token_the_log_says_how_a_browser_and_how_a_program_gets_in(tmp_path: Path) -> None:
+    done = ended(_PRODUCT + _TOLD, tmp_path, TP_TUNABLEOP_DASHBOARD="127.0.0.1:0")
+    url, token = done.stdout.split()
+    assert f"the dashboard lets one browser in, once: {url}login?code=" in done.stderr
+    assert "(once; for tensorplay ctl and other programs, start this one with TENSORPLAY_TOKEN set" in done.stderr
+    assert token not in done.stderr

@@ -5,6 +5,7 @@ import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -45,6 +46,13 @@ def test_every_page_of_the_results_is_read(caller: Client, run: Callable[[int], 
     assert {each.params for each in found} == set(params)
     assert [each.m for each in caller.results(m_min=6, transposed=False)] == [6, 7]
     assert list(caller.results(bias=True)) == []
+    for limit in (0, 1, 3, 5, 7, 9):
+        assert [each.m for each in caller.results(sort="-m", page=3, limit=limit)] == [7, 6, 5, 4, 3, 2, 1][:limit]
+    with pytest.raises(ValueError, match="limit is -1; allowed: None for all"):
+        list(caller.results(limit=-1))
+    filters: Any = {"cursor": "x"}
+    with pytest.raises(TypeError, match="results_page"):
+        list(caller.results(**filters))
 
 
 def test_a_winner_is_explained_overridden_and_forgotten(caller: Client, run: Callable[[int], str]) -> None:
@@ -69,6 +77,7 @@ def test_switches_budgets_and_settings_are_changed(caller: Client) -> None:
     assert caller.budgets()["max_tuning_samples"].value == 7
     assert caller.set("min_gain", 0.25).value == 0.25
     assert {each.name: each.value for each in caller.settings()}["min_gain"] == 0.25
+    assert (caller.set("min_gain", None).value, caller.reset("min_gain").origin) == (0.01, "default")
     with pytest.raises(ServiceError, match="min_gain was given") as caught:
         caller.set("min_gain", -1)
     assert caught.value.status == 422
@@ -85,8 +94,8 @@ def test_a_job_is_started_awaited_and_forgotten(caller: Client, run: Callable[[i
     assert (job.state, job.done, job.failures) == ("succeeded", 1, [])
     assert [each.id for each in caller.jobs()] == [job.id]
     assert caller.cancel(job.id).state == "succeeded"
-    again = caller.wait(caller.tune([(OP, params)]).id, timeout_s=30)
-    assert again.id != job.id
+    again = caller.wait(caller.tune([(OP, params)], again=True).id, timeout_s=30)
+    assert (again.id != job.id, again.kind, again.skipped) == (True, "retune", 0)
     caller.forget_job(job.id)
     assert caller.job(again.id).done == 1
 
@@ -158,7 +167,7 @@ def test_only_what_may_be_done_twice_is_sent_again() -> None:
         ]
         for call, times in calls:
             seen.clear()
-            with pytest.raises(ServiceError, match="cannot be reached: broken") as caught:
+            with pytest.raises(ServiceError, match=r"cannot be reached at .*: broken") as caught:
                 call()
             assert (caught.value.status, caught.value.code, len(seen)) == (0, "unreachable", times)
             assert len({request.headers.get("Idempotency-Key") for request in seen}) == 1
@@ -225,11 +234,15 @@ def test_the_client_that_is_awaited_does_the_same(service: Service, run: Callabl
         async with AsyncClient(service.url, service.token) as client:
             assert await client.is_ready()
             assert [each.m async for each in client.results(sort="m", page=2)] == [1, 2, 3, 4, 5]
+            assert [each.m async for each in client.results(sort="m", page=2, limit=3)] == [1, 2, 3]
+            assert (await client.reset("min_gain")).origin == "default"
             first = (await client.results_page(limit=1)).items[0]
             assert (await client.result(first.id)).id == first.id
             assert (await client.set_switches(tuning=False))["tuning"].value is False
             job = await client.wait((await client.tune([(first.op, first.params)])).id, timeout_s=30)
-            assert job.state == "succeeded"
+            assert (job.state, job.skipped) == ("succeeded", 1)
+            job = await client.wait((await client.tune([(first.op, first.params)], again=True)).id, timeout_s=30)
+            assert (job.state, job.kind, job.skipped) == ("succeeded", "retune", 0)
             async for event in client.events(["settings"]):
                 if event.kind == "settings":
                     break

@@ -50,6 +50,14 @@ def test_the_name_that_may_be_meant_is_said(client: httpx.Client) -> None:
     assert client.get("stats", params={"x": 1}).json()["detail"].endswith("allowed: none")
 
 
+def test_a_name_that_is_given_twice_is_refused(client: httpx.Client) -> None:
+    answer = client.get("results?limit=5&sort=op&limit=500")
+    document = answer.json()
+    assert (answer.status_code, document["type"]) == (422, "urn:tensorplay:problem:repeated-parameter")
+    assert document["detail"].startswith("limit is given more than once")
+    assert [each["loc"] for each in document["errors"]] == [["query", "limit"]]
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.text(min_size=1, max_size=90), st.text(max_size=9), min_size=1, max_size=12))
 def test_hostile_names_are_told_as_short_text_and_their_values_never(

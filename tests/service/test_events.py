@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
 
 from tensorplay.runtime.context import TuningContext
 from tensorplay.service import Service
@@ -68,6 +69,15 @@ def test_only_the_kinds_that_were_asked_for_are_heard(service: Service, context:
         message = next(heard)
         assert message["event"] == "settings"
         assert json.loads(message["data"])["revision"] >= 1
+
+
+@pytest.mark.parametrize("kinds", ["foo", "settings,resutls", "settings,", ",", "hello", "%00"])
+def test_a_kind_that_is_never_told_is_refused_with_those_that_are(service: Service, kinds: str) -> None:
+    answer = httpx.get(service.url + f"api/v1/events?kinds={kinds}", timeout=20)
+    document = answer.json()
+    assert (answer.status_code, document["type"]) == (422, "urn:tensorplay:problem:unknown-kind")
+    assert document["allowed"] == ["settings", "results", "rejections", "untuned", "files", "jobs", "log"]
+    assert "foo" not in answer.text
 
 
 def test_the_log_keeps_the_last_events_with_hostile_text_as_text(client: httpx.Client, context: TuningContext) -> None:

@@ -46,7 +46,7 @@ def test_counts_are_those_of_the_context(
     run(4)
     assert client.get("stats").json() == context.stats()
     text = httpx.get(service.url + "metrics").text
-    assert 'tensorplay_gemm_calls_total{outcome="measured"} 1.0' in text
+    assert 'tensorplay_signatures_total{outcome="measured"} 1.0' in text
     assert "tensorplay_results 1.0" in text
     assert "m4" not in text
 

@@ -136,7 +136,7 @@ def test_nothing_of_a_stream_stays_and_all_end_at_once(hub: Hub, context: Tuning
         for stream in streams:
             await anext(stream)
         assert hub.clients == 5
-        await streams.pop().aclose()  # type: ignore[attr-defined] # a generator
+        await streams.pop().aclose()
         assert hub.clients == 4
         hub.close()
         found = [told for stream in streams for told in await until(stream, "bye")]

@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tensorplay.gemm import Signature, parse_signature
 from tensorplay.runtime.context import TuningContext
+from tensorplay.service.live_runtime import LiveRuntime
 from tensorplay.testing import ScriptedBackend
 
 OP = "GemmTunableOp_Float32"
@@ -163,3 +166,33 @@ def test_a_job_that_has_not_changed_is_not_sent_again(client: httpx.Client) -> N
     assert client.get("jobs", headers={"If-None-Match": tag}).status_code == 304
     client.delete(f"jobs/{job}")
     assert client.get("jobs", headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_what_has_a_winner_is_skipped_and_said_to_be_unless_it_is_measured_again(
+    client: httpx.Client, context: TuningContext, run: Run, tmp_path: Path
+) -> None:
+    run(4)
+
+    def ended(**wanted: Any) -> dict[str, Any]:
+        job = client.post("jobs", json=source(4, 8) | wanted).json()
+        found: dict[str, Any] = client.get(f"jobs/{job['id']}", params={"wait": 10}).json()
+        return found
+
+    first = ended()
+    assert (first["state"], first["done"], first["skipped"], first["failures"]) == ("succeeded", 2, 1, [])
+    assert ended()["skipped"] == 2
+    assert context.stats()["measured"] == 2
+    again = ended(kind="retune")
+    assert (again["kind"], again["state"], again["done"], again["skipped"]) == ("retune", "succeeded", 2, 0)
+    assert context.stats()["measured"] == 4
+
+
+def test_a_winner_that_only_its_file_knows_is_skipped_too(tmp_path: Path, backend: ScriptedBackend) -> None:
+    path = tmp_path / "tunableop_results0.csv"
+    with closing(TuningContext(environ={}, directory=tmp_path, backends={"0": backend})) as context:
+        context.tune(parse_signature(OP, "taN_m4_n3_k5_bias0_dev0"))
+        context.write_file()
+    assert path.exists()
+    with closing(TuningContext(environ={}, directory=tmp_path, backends={"0": backend})) as context:
+        found = LiveRuntime(context).tune(Signature(OP, "taN_m4_n3_k5_bias0_dev0"))
+        assert (found.is_skipped, found.not_measured, context.stats()["measured"]) == (True, None, 0)

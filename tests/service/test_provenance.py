@@ -46,7 +46,9 @@ def test_a_measured_winner_tells_its_samples_its_check_and_its_line(
     page = page_of(service, found)
     assert f'measured here; <code class="break">tunableop_results0.csv</code>, line <span class="num">{number}<' in page
     assert '<b class="good">passed</b>: equal to the default' in page
-    assert page.count('<rect class="first" x=') == 16 and "As a table" in page
+    first = histogram["first_choice"]
+    drawn = sum(map(bool, [*first["counts"], first["below"], first["above"]]))
+    assert page.count('<rect class="first" x=') == drawn > 0 and "As a table" in page
 
 
 def test_it_is_told_the_same_by_recorded_files_and_by_a_client(run: Run, client: httpx.Client, tmp_path: Path) -> None:

@@ -136,3 +136,28 @@ def test_exports_say_the_same_as_the_list(client: httpx.Client, run: Run) -> Non
     assert {entry.params for entry in exact.entries} == params
     assert not exact.bad_lines
     assert exact.validators
+
+
+def test_exports_have_the_gain_and_the_first_choice_and_say_which_winner_it_is(client: httpx.Client, run: Run) -> None:
+    run(4)
+    (item,) = client.get("results").json()["items"]
+    assert item["gain"] is not None
+    (line,) = client.get("results.jsonl").text.splitlines()
+    (cells,) = csv.DictReader(client.get("results.csv").text.splitlines())
+    for name in ("id", "first_choice_ms", "gain", "saved_ms"):
+        assert json.loads(line)[name] == item[name]
+        assert cells[name] == str(item[name])
+    # Programs may count columns.
+    assert list(cells)[:4] == ["op", "params", "kernel", "time_ms"]
+
+
+def test_what_is_not_known_of_a_first_choice_is_an_empty_cell(
+    client: httpx.Client, run: Run, context: TuningContext
+) -> None:
+    params = run(4)
+    context.override("GemmTunableOp_Float32", params, "Default")
+    (cells,) = csv.DictReader(client.get("results.csv").text.splitlines())
+    (item,) = client.get("results").json()["items"]
+    assert [cells[name] for name in ("first_choice_ms", "gain", "saved_ms")] == [
+        "" if item[name] is None else str(item[name]) for name in ("first_choice_ms", "gain", "saved_ms")
+    ]

@@ -84,3 +84,51 @@ def test_of_a_file_only_the_name_is_shown(client: httpx.Client, context: TuningC
     page = client.get("../../settings", headers={"Accept": "text/html"}).text
     assert "winners.csv" in page
     assert "somebody" not in page
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "default"),
+    [("rotating_buffer_size", 7, None), ("min_gain", 0.5, 0.01), ("sources", ["numpy"], []), ("tuning", False, True)],
+)
+def test_null_is_the_default(client: httpx.Client, name: str, given: object, default: object) -> None:
+    assert client.put(f"settings/{name}", json={"value": given}).json()["value"] == given
+    changed = client.put(f"settings/{name}", json={"value": None}).json()
+    assert (changed["value"], changed["origin"]) == (default, "rest")
+    assert client.patch("settings", json={"values": {name: given}}).json()[name]["value"] == given
+    assert client.patch("settings", json={"values": {name: None}}).json()[name]["value"] == default
+
+
+def test_an_empty_text_is_no_name_and_so_all_sources(client: httpx.Client) -> None:
+    client.put("settings/sources", json={"value": "numpy"})
+    assert client.put("settings/sources", json={"value": ""}).json()["value"] == []
+
+
+def test_what_was_changed_goes_back_to_the_environment_or_the_default(
+    client: httpx.Client, context: TuningContext
+) -> None:
+    for name, value in (("enabled", False), ("min_gain", 0.5)):
+        assert client.put(f"settings/{name}", json={"value": value}).json()["origin"] == "rest"
+    tag = client.get("settings").headers["etag"]
+    back = client.delete("settings/enabled")
+    assert (back.status_code, back.json()["value"], back.json()["origin"]) == (200, True, "environment")
+    assert context.is_enabled()
+    assert back.headers["etag"] != tag
+    found = client.delete("settings/min_gain", headers={"If-Match": back.headers["etag"]}).json()
+    assert (found["value"], found["origin"]) == (0.01, "default")
+    again = client.delete("settings/min_gain")
+    assert (again.status_code, again.headers["etag"]) == (200, client.get("settings").headers["etag"])
+
+
+def test_that_a_value_is_the_default_again_and_not_merely_the_same_is_seen(client: httpx.Client) -> None:
+    for value in (0.5, 0.01):
+        client.put("settings/min_gain", json={"value": value})
+    tag = client.get("settings").headers["etag"]
+    assert client.delete("settings/min_gain").json()["origin"] == "default"
+    assert client.get("settings", headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_what_no_client_may_change_none_can_put_back(client: httpx.Client, stranger: httpx.Client) -> None:
+    assert client.delete("settings/filename").status_code == 409
+    assert client.delete("settings/nothing").status_code == 404
+    assert client.delete("settings/min_gain", headers={"If-Match": '"old"'}).status_code == 412
+    assert stranger.delete("settings/min_gain").status_code == 401

@@ -70,6 +70,7 @@ class AsyncClient(AsyncChanges, AsyncRankMethods):
     ) -> None:
         self._timeout = timeout
         self._retry = RetryRule(retries)
+        self._url = url
         self._http = httpx.AsyncClient(**connection_of(url, token, timeout, transport, httpx.AsyncHTTPTransport))
 
     async def __aenter__(self) -> Self:
@@ -103,7 +104,7 @@ class AsyncClient(AsyncChanges, AsyncRankMethods):
         return await self._do(calls.settings())
 
     async def set(self, name: str, value: object) -> SettingModel:
-        """Change one setting, and return it as it is then."""
+        """Change one setting, None for its default, and return it as it is then."""
         return await self._do(calls.set_setting(name, value))
 
     async def switches(self) -> dict[str, SettingModel]:
@@ -149,12 +150,12 @@ class AsyncClient(AsyncChanges, AsyncRankMethods):
         return await self._do(calls.results_page(filters, sort, limit, cursor))
 
     async def results(
-        self, *, sort: str = "op", page: int = 500, **filters: Unpack[Filters]
+        self, *, sort: str = "op", page: int = 500, limit: int | None = None, **filters: Unpack[Filters]
     ) -> AsyncIterator[ResultModel]:
-        """Yield every winner that fulfils the filters, asking for `page` of them at a time."""
+        """Yield every winner that fulfils the filters, or `limit` of them, asking for `page` at a time."""
         cursor: str | None = None
-        while True:
-            found = await self._do(calls.results_page(filters, sort, page, cursor))
+        for size in calls.page_sizes(page, limit):
+            found = await self._do(calls.results_page(filters, sort, size, cursor))
             for result in found.items:
                 yield result
             cursor = found.next
@@ -255,7 +256,7 @@ class AsyncClient(AsyncChanges, AsyncRankMethods):
                             return
             except httpx.HTTPError as error:
                 if failures >= self._retry.most:
-                    raise unreachable("events", error) from error
+                    raise unreachable(self._url, "events", error) from error
             # An end without a goodbye is a connection that broke, too.
             failures += 1
             if failures > self._retry.most:
@@ -286,7 +287,7 @@ class AsyncClient(AsyncChanges, AsyncRankMethods):
             except httpx.HTTPError as error:
                 pause = self._retry.pause(call, attempt, None)
                 if pause is None:
-                    raise unreachable(call.path, error) from error
+                    raise unreachable(self._url, call.path, error) from error
             else:
                 pause = self._retry.pause(call, attempt, response)
                 if pause is None:

@@ -69,6 +69,7 @@ class Client(BlockingChanges, RankMethods):
     ) -> None:
         self._timeout = timeout
         self._retry = RetryRule(retries)
+        self._url = url
         self._http = httpx.Client(**connection_of(url, token, timeout, transport, httpx.HTTPTransport))
 
     def __enter__(self) -> Self:
@@ -102,7 +103,7 @@ class Client(BlockingChanges, RankMethods):
         return self._do(calls.settings())
 
     def set(self, name: str, value: object) -> SettingModel:
-        """Change one setting, and return it as it is then."""
+        """Change one setting, None for its default, and return it as it is then."""
         return self._do(calls.set_setting(name, value))
 
     def switches(self) -> dict[str, SettingModel]:
@@ -147,11 +148,13 @@ class Client(BlockingChanges, RankMethods):
         """Return some winners, and where the list goes on; `-` before the key of `sort` turns it round."""
         return self._do(calls.results_page(filters, sort, limit, cursor))
 
-    def results(self, *, sort: str = "op", page: int = 500, **filters: Unpack[Filters]) -> Iterator[ResultModel]:
-        """Yield every winner that fulfils the filters, asking for `page` of them at a time."""
+    def results(
+        self, *, sort: str = "op", page: int = 500, limit: int | None = None, **filters: Unpack[Filters]
+    ) -> Iterator[ResultModel]:
+        """Yield every winner that fulfils the filters, or `limit` of them, asking for `page` at a time."""
         cursor: str | None = None
-        while True:
-            found = self._do(calls.results_page(filters, sort, page, cursor))
+        for size in calls.page_sizes(page, limit):
+            found = self._do(calls.results_page(filters, sort, size, cursor))
             yield from found.items
             cursor = found.next
             if cursor is None:
@@ -251,7 +254,7 @@ class Client(BlockingChanges, RankMethods):
                             return
             except httpx.HTTPError as error:
                 if failures >= self._retry.most:
-                    raise unreachable("events", error) from error
+                    raise unreachable(self._url, "events", error) from error
             # An end without a goodbye is a connection that broke, too.
             failures += 1
             if failures > self._retry.most:
@@ -282,7 +285,7 @@ class Client(BlockingChanges, RankMethods):
             except httpx.HTTPError as error:
                 pause = self._retry.pause(call, attempt, None)
                 if pause is None:
-                    raise unreachable(call.path, error) from error
+                    raise unreachable(self._url, call.path, error) from error
             else:
                 pause = self._retry.pause(call, attempt, response)
                 if pause is None:

@@ -1,4 +1,4 @@
-"""What the client that blocks does to winners, lists and files."""
+"""What the client that blocks does to winners, lists and files, and how it undoes changes of settings."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from tensorplay.service.client.call import Call, error_of, unreachable
 from tensorplay.service.client.calls import Filters
 from tensorplay.service.client.change_calls import ExportKind
 from tensorplay.service.file_schemas import LoadReport, SaveReport
-from tensorplay.service.schemas import JobModel, RejectionModel, ResultModel, UntunedModel
+from tensorplay.service.schemas import JobModel, RejectionModel, ResultModel, SettingModel, UntunedModel
 
 T = TypeVar("T")
 
@@ -21,11 +21,16 @@ __all__ = ["BlockingChanges"]
 class BlockingChanges(ABC):
     """The part of `Client` that steers."""
 
+    _url: str
     _http: httpx.Client
 
     @abstractmethod
     def _do(self, call: Call[T]) -> T:
         """Make a call."""
+
+    def reset(self, name: str) -> SettingModel:
+        """Undo the changes of one setting: it is again what the environment said at the start, else its default."""
+        return self._do(change_calls.reset(name))
 
     def reresolve(self) -> int:
         """Let every product be decided anew at its next call; return how many were ready to run."""
@@ -107,8 +112,11 @@ class BlockingChanges(ABC):
         file: str | None = None,
         budget: Mapping[str, float] | None = None,
         key: str | None = None,
+        again: bool = False,
     ) -> JobModel:
         """Start to measure signatures (op, params), or those of a file, or all untuned ones.
+
+        What has a winner is left as it is, and counted in `skipped`.
 
         Parameters
         ----------
@@ -120,8 +128,10 @@ class BlockingChanges(ABC):
             `total_seconds`, `max_tuning_duration_ms` and `max_tuning_samples` of the job.
         key : str, optional
             One key never starts two jobs.
+        again : bool
+            Whether what has a winner is measured too, and the new one takes its place.
         """
-        return self._do(calls.start_job(signatures, file, budget, key))
+        return self._do(calls.start_job(signatures, file, budget, key, again=again))
 
     def export(self, file: BinaryIO, kind: ExportKind = "results.csv", **filters: Unpack[Filters]) -> int:
         """Write winners, rejections or untuned signatures to a file as they come; return how many bytes.
@@ -138,5 +148,5 @@ class BlockingChanges(ABC):
                 for part in response.iter_bytes():
                     written += file.write(part)
         except httpx.HTTPError as error:
-            raise unreachable(path, error) from error
+            raise unreachable(self._url, path, error) from error
         return written

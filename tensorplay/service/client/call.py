@@ -126,11 +126,21 @@ def error_of(response: httpx.Response) -> ServiceError:
     return ServiceError(response.status_code, code, detail, document)
 
 
-def unreachable(call_path: str, error: httpx.HTTPError) -> ServiceError:
-    """Return the error for a request that was not answered."""
+def _place_of(url: str) -> str:
+    """Return the address of a service as errors name it: without the name and password that it may hold."""
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
+
+
+def unreachable(url: str, call_path: str, error: httpx.HTTPError) -> ServiceError:
+    """Return the error for a request to the service at a url that was not answered."""
+    place = _place_of(url)
     if isinstance(error, httpx.TimeoutException):
-        return ServiceError(0, "timeout", f"the service did not answer {call_path} in time; give a longer `timeout`")
-    return ServiceError(0, "unreachable", f"the service cannot be reached: {str(error) or type(error).__name__}")
+        told = f"the service at {place} did not answer {call_path} in time; give a longer `timeout`"
+        return ServiceError(0, "timeout", told)
+    told = f"the service cannot be reached at {place}: {str(error) or type(error).__name__}"
+    return ServiceError(0, "unreachable", told)
 
 
 def reader_of(kind: Any, *keys: str) -> Callable[[httpx.Response], Any]:

@@ -1,7 +1,8 @@
 """The calls that both clients make, by the names of their methods."""
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import Any, NamedTuple, TypedDict
 from urllib.parse import quote
 
@@ -114,8 +115,20 @@ def change_some(group: str, values: Mapping[str, object]) -> Call[dict[str, Sett
     return Call(method="PATCH", path=f"{_API}{group}", read=_settings_by_name, body=given)
 
 
+def page_sizes(page: int, limit: int | None) -> Iterator[int]:
+    """Yield how many winners to ask for at a time, until there are `limit`; for ever for None."""
+    if limit is None:
+        yield from repeat(page)
+    elif limit < 0:
+        raise ValueError(f"limit is {limit}; allowed: None for all, or how many winners at most")
+    else:
+        yield from (min(page, limit - begin) for begin in range(0, limit, page))
+
+
 def results_page(filters: Filters, sort: str, limit: int, cursor: str | None) -> Call[ResultsPage]:
     query = {name: text_of(value) for name, value in filters.items() if value is not None}
+    if "cursor" in query:
+        raise TypeError("results() goes through all pages by itself; results_page() takes a cursor")
     query |= {"sort": sort, "limit": str(limit)} | ({"cursor": cursor} if cursor else {})
     return Call(method="GET", path=f"{_API}results", read=_read_page, query=query)
 
@@ -190,6 +203,8 @@ def start_job(
     file: str | None,
     budget: Mapping[str, float] | None,
     key: str | None,
+    *,
+    again: bool,
 ) -> Call[JobModel]:
     source: dict[str, Any] = {} if file is None else {"file": file}
     if signatures is not None:
@@ -198,7 +213,11 @@ def start_job(
         method="POST",
         path=f"{_API}jobs",
         read=_job,
-        body={"kind": "tune", "source": source or {"untuned": True}, "budget": dict(budget or {})},
+        body={
+            "kind": "retune" if again else "tune",
+            "source": source or {"untuned": True},
+            "budget": dict(budget or {}),
+        },
         headers={"Idempotency-Key": key or secrets.token_hex(16)},
     )
 

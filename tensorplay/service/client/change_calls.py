@@ -10,7 +10,7 @@ import httpx
 from tensorplay.service.client.call import Call, reader_of
 from tensorplay.service.client.calls import Filters, text_of
 from tensorplay.service.file_schemas import LoadReport, SaveReport
-from tensorplay.service.schemas import JobModel, Listed, RejectionModel, ResultModel, UntunedModel
+from tensorplay.service.schemas import JobModel, Listed, RejectionModel, ResultModel, SettingModel, UntunedModel
 
 __all__ = ["ExportKind"]
 
@@ -20,6 +20,7 @@ ExportKind = Literal["results.csv", "results.jsonl", "results", "rejections.csv"
 _API = "api/v1/"
 _result = reader_of(ResultModel)
 _rejection = reader_of(RejectionModel)
+_setting = reader_of(SettingModel)
 _job = reader_of(JobModel)
 _untuned_page = reader_of(Listed[UntunedModel])
 _load_report = reader_of(LoadReport)
@@ -36,6 +37,10 @@ def unpin(result_id: str, if_match: str) -> Call[None]:
 
 def withdraw(result_id: str, if_match: str) -> Call[None]:
     return _deletion(_of("results", result_id, "override"), if_match)
+
+
+def reset(name: str) -> Call[SettingModel]:
+    return Call(method="DELETE", path=_of("settings", name), read=_setting)
 
 
 def forget_all(if_match: str) -> Call[None]:

@@ -20,8 +20,9 @@ __all__ = ["devices_of", "router"]
 _LINKS = {
     name: f"api/v1/{name}"
     for name in (
-        "switches", "budgets", "settings", "results", "rejections", "untuned", "jobs", "files", "validators", "devices",
-        "runtime", "stats", "log", "events", "ranks", "openapi.json",
+        "switches", "budgets", "settings", "results", "results.csv", "results.jsonl", "explain", "rejections",
+        "rejections.csv", "untuned", "untuned.csv", "jobs", "files", "validators", "devices", "runtime", "stats", "log",
+        "events", "ranks", "ranks/disagreements", "openapi.json",
     )
 } | {name: name for name in ("metrics", "livez", "readyz")}  # fmt: skip
 

@@ -37,6 +37,7 @@ def model_of(job: Job) -> JobModel:
         id=job.id,
         state=job.state,  # type: ignore[arg-type] # one of them by construction
         done=job.done,
+        skipped=job.skipped,
         total=len(job.signatures),
         current=job.current.params if job.current else None,
         elapsed_s=round(job.elapsed_s, 3),
@@ -83,7 +84,7 @@ async def _signatures(state: State, request: JobRequest) -> Sequence[tuple[str, 
 async def started(state: State, request: JobRequest) -> Job:
     """Start what is asked for; a `Problem` when that is nothing, or another job runs."""
     budget = request.budget.model_dump(exclude_none=True)
-    return state.jobs.start(await _signatures(state, request), budget=budget)
+    return state.jobs.start(await _signatures(state, request), kind=request.kind, budget=budget)
 
 
 @router.post(

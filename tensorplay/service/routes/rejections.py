@@ -40,7 +40,7 @@ def _of_winner(state: State, rejection: Rejection) -> RejectionModel:
     code: RejectionCode = "not_rebuildable"
     if reason.startswith("failed when it ran"):
         code = "check_failed"
-    elif "DETERMINISTIC" in reason:
+    elif "deterministic" in reason.casefold():
         code = "not_allowed"
     met = state.runtime.context.rejection_meetings(op, params, kernel)
     return RejectionModel(

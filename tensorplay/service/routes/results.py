@@ -188,14 +188,16 @@ async def export_csv(
         # Before the first line all are sorted.
         first = await state.worker.compute(partial(next, parts))
         return streamed(chain((first,), parts), "text/csv", attachment("tunableop_results.csv"))
-    return streamed(as_csv(rows), "text/csv", attachment("results.csv"))
+    return streamed(as_csv(rows, state.runtime.context.first_choices), "text/csv", attachment("results.csv"))
 
 
 @router.get("/results.jsonl", operation_id="results_jsonl", response_class=Response, responses=JSON_LINES)
 async def export_json_lines(state: Shared, wanted: Wanted) -> Response:
     """Return winners as JSON, one object a line."""
     rows = await state.runtime.winners.rows(wanted)
-    return streamed(as_json_lines(rows), "application/jsonl", attachment("results.jsonl"))
+    return streamed(
+        as_json_lines(rows, state.runtime.context.first_choices), "application/jsonl", attachment("results.jsonl")
+    )
 
 
 @router.get(

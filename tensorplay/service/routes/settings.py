@@ -1,5 +1,6 @@
 """Switches, budgets and all other settings."""
 
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Annotated, Any
 
@@ -51,26 +52,26 @@ def _budgets(state: State, response: Response) -> dict[str, SettingModel]:
     }  # fmt: skip
 
 
-def _given(patch: SwitchPatch | BudgetPatch) -> dict[str, Any]:
-    """Return what a merge patch says: what is left out stays, and null puts the default back."""
-    said = patch.model_dump(exclude_unset=True)
-    return {name: setting_of(name).default if value is None else value for name, value in said.items()}
-
-
-def _change(state: State, values: dict[str, Any], if_match: str | None) -> None:
+def _check_changeable(state: State, names: Iterable[str], if_match: str | None) -> None:
     state.check_writable()
     check_match(state, "settings", if_match, required=False)
     known = {setting.name for setting in state.runtime.settings()}
-    for name in values:
+    for name in names:
         if name not in known:
             raise Problem(404, "not-found", "there is no such setting; GET /settings lists them")
         if state.runtime.is_locked(name):
             raise Problem(409, "locked", f"{name} cannot be changed by a client: no path is taken from one")
+
+
+def _change(state: State, values: dict[str, Any], if_match: str | None) -> None:
+    """Set what is named; null is the default."""
+    _check_changeable(state, values, if_match)
+    wanted = {name: setting_of(name).default if value is None else value for name, value in values.items()}
     try:
         # All of them are allowed, or none is set.
-        for name, value in values.items():
+        for name, value in wanted.items():
             setting_of(name).check(value)
-        for name, value in values.items():
+        for name, value in wanted.items():
             state.runtime.set(name, value)
     except SettingError as error:
         raise Problem(422, "not-allowed", str(error)) from None
@@ -90,7 +91,7 @@ async def change_switches(
     state: Shared, patch: SwitchPatch, response: Response, if_match: IfMatch = None
 ) -> dict[str, SettingModel]:
     """Change the switches that are named; they act at once, and null puts the default back."""
-    _change(state, _given(patch), if_match)
+    _change(state, patch.model_dump(exclude_unset=True), if_match)
     return _some(state, response, SWITCHES)
 
 
@@ -116,7 +117,7 @@ async def change_budgets(
     state: Shared, patch: BudgetPatch, response: Response, if_match: IfMatch = None
 ) -> dict[str, SettingModel]:
     """Change the budgets that are named; null is the default. What is being measured keeps what it began with."""
-    _change(state, _given(patch), if_match)
+    _change(state, patch.model_dump(exclude_unset=True), if_match)
     return _budgets(state, response)
 
 
@@ -135,7 +136,7 @@ async def list_settings(state: Shared, response: Response, if_none_match: IfNone
 async def change_settings(
     state: Shared, patch: SettingPatch, response: Response, if_match: IfMatch = None
 ) -> dict[str, SettingModel]:
-    """Change settings by name; names of files are not taken."""
+    """Change settings by name, where null is the default; names of files are not taken."""
     _change(state, patch.values, if_match)
     return _some(state, response, tuple(patch.values))
 
@@ -144,6 +145,14 @@ async def change_settings(
 async def put_setting(
     state: Shared, name: str, given: Value, response: Response, if_match: IfMatch = None
 ) -> SettingModel:
-    """Change one setting; the same value changes nothing."""
+    """Change one setting; null is the default, and the same value changes nothing."""
     _change(state, {name: given.value}, if_match)
+    return _some(state, response, (name,))[name]
+
+
+@router.delete("/settings/{name}", operation_id="settings_reset", dependencies=WRITES)
+async def reset_setting(state: Shared, name: str, response: Response, if_match: IfMatch = None) -> SettingModel:
+    """Undo the changes of one setting: it is again what the environment said at the start, else its default."""
+    _check_changeable(state, (name,), if_match)
+    state.runtime.reset(name)
     return _some(state, response, (name,))[name]
