@@ -115,5 +115,5 @@ def test_without_a_token_the_log_says_how_a_browser_and_how_a_program_gets_in(tm
     done = ended(_PRODUCT + _TOLD, tmp_path, TP_TUNABLEOP_DASHBOARD="127.0.0.1:0")
     url, token = done.stdout.split()
     assert f"the dashboard lets one browser in, once: {url}login?code=" in done.stderr
-    assert "(once; for tensorplay ctl and other programs, start this one with TENSORPLAY_TOKEN set" in done.stderr
+    assert "(for tensorplay ctl and other programs, start this one with TENSORPLAY_TOKEN set" in done.stderr
     assert token not in done.stderr
