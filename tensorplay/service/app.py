@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fastapi import FastAPI
 
 from tensorplay.runtime.process import get_tuning_context
+from tensorplay.service.cookies import cookie_of
 from tensorplay.service.cursor import CursorKey
 from tensorplay.service.declared_query import DECLARED_QUERY
 from tensorplay.service.document import correct_document
@@ -157,7 +158,7 @@ def create_app(context: WatchedContext | None = None, settings: ServiceSettings 
         check_writable=state.check_writable,
         token_for_reads=wanted.token_for_reads,
         most_body_bytes=MOST_BODY_BYTES,
-        cookie=f"tensorplay_{instance.id[:8]}",
+        cookie=cookie_of(instance.id),
         as_page=problem_page,
     )
     app.add_middleware(HeadRequests)

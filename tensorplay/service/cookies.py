@@ -5,9 +5,14 @@ Nor does anything of ours need it. Every server of a host sets cookies for all o
 
 from starlette.datastructures import Headers
 
-__all__ = ["cookies_named"]
+__all__ = ["cookie_of", "cookies_named"]
 
 _MOST = 16
+
+
+def cookie_of(instance_id: str) -> str:
+    """Return the name of the cookie of a process, by the id of that."""
+    return f"tensorplay_{instance_id[:8]}"
 
 
 def cookies_named(headers: Headers, name: str) -> list[str]:

@@ -17,13 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tensorplay.service.body_values import check_values
 from tensorplay.service.cookies import cookies_named
+from tensorplay.service.own_path import own_path
 from tensorplay.service.own_user import is_own_user
 from tensorplay.service.problems import Problem, failure, problem_response
 from tensorplay.service.sessions import Sessions
 from tensorplay.service.token_bucket import TokenBucket
 from tensorplay.service.token_check import TokenCheck, address_of
 
-__all__ = ["COUNTED", "FORM", "Guard", "GuardRules"]
+__all__ = ["COUNTED", "FORM", "Guard", "GuardRules", "media_type"]
 
 FORM = "application/x-www-form-urlencoded"
 """What a browser sends that has no script."""
@@ -114,7 +115,7 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        path = own_path(scope)
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _LONGEST_URL:
             raise Problem(414, "too-long", "the address is longer than 4 KiB")
         if sum(len(name) + len(value) for name, value in scope["headers"]) > _LONGEST_HEADERS:
@@ -130,7 +131,7 @@ class Guard:
         # How a browser comes by the cookie, and what the page that asks for the token is made of.
         is_entrance = path == "/login" or path.startswith("/static/")
         needs_token = is_change or (self._rules.token_for_reads and not (is_entrance and scope["method"] in _SAFE))
-        is_form = path in _FORMS and scope["method"] == "POST" and _kind(headers) == FORM
+        is_form = path in _FORMS and scope["method"] == "POST" and media_type(headers) == FORM
         # This form has the token in its body, which its route gives to the same check.
         if needs_token and not (is_form and path == "/login") and not is_own_user(scope):
             given = _token(headers)
@@ -144,7 +145,7 @@ class Guard:
             self._check_change(headers, scope, FORM if is_form else None)
 
     def _is_signed_in(self, headers: Headers) -> bool:
-        return any(self._rules.sessions.is_open(value) for value in cookies_named(headers, self._rules.cookie))
+        return self._rules.sessions.is_any_open(cookies_named(headers, self._rules.cookie))
 
     def _check_host(self, headers: Headers, scope: Scope) -> None:
         given = headers.getlist("host")
@@ -191,7 +192,7 @@ class Guard:
         if not is_number or int(length) > self._rules.most_body_bytes:
             raise Problem(413, "too-large", "the body is larger than 1 MiB")
         has_body = length != "0" or "transfer-encoding" in headers
-        if has_body and _kind(headers) not in {"application/json", "application/merge-patch+json", also}:
+        if has_body and media_type(headers) not in {"application/json", "application/merge-patch+json", also}:
             raise Problem(415, "not-json", "bodies are application/json")
 
 
@@ -233,7 +234,8 @@ def _token(headers: Headers) -> str | None:
     return None
 
 
-def _kind(headers: Headers) -> str:
+def media_type(headers: Headers) -> str:
+    """Return what a body is said to be, without parameters; empty where nothing is said."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

@@ -129,6 +129,10 @@ class Jobs:
         with self._lock:
             return list(self._jobs.values())[::-1]
 
+    def running(self) -> Job | None:
+        """Return the job that is not over; there is one at most."""
+        return next((job for job in self.listed() if job.state not in OVER), None)
+
     def get(self, identity: str) -> Job:
         """Return a job; a 404 `Problem` when there is none."""
         job = self._jobs.get(identity)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
 from tensorplay.runtime.resolution import Reason
-from tensorplay.service.jobs import OVER
 from tensorplay.service.routes.rejections import rejections_of
 from tensorplay.service.state import State
 
@@ -108,7 +107,7 @@ class RuntimeCollector:
             "outcome",
             runtime.outcomes(),
         )
-        running = next((job for job in self._state.jobs.listed() if job.state not in OVER), None)
+        running = self._state.jobs.running()
         share = running.done / len(running.signatures) if running else 0.0
         yield GaugeMetricFamily("tensorplay_job_progress_ratio", "Done part of the running job", value=share)
 

@@ -110,7 +110,7 @@ class Service:
         if self._thread is not threading.current_thread():
             self._thread.join(_STOP_S)
         # What was asked for before may still have been answered until now.
-        self._state.worker.close()
+        self._state.runtime.close()
         self._close_listeners()
         self._presence.close()
         self._app.state.tensorplay_sessions.close_all()

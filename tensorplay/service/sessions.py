@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 from collections import OrderedDict
+from collections.abc import Iterable
 from threading import Lock
 
 __all__ = ["Sessions"]
@@ -37,6 +38,10 @@ class Sessions:
                 return False
             self._open.move_to_end(digest)
             return True
+
+    def is_any_open(self, values: Iterable[str]) -> bool:
+        """Return whether one of some values is."""
+        return any(map(self.is_open, values))
 
     def close(self, value: str | None) -> None:
         """End one; what is none is passed over."""

@@ -5,7 +5,6 @@ import re
 from fastapi import APIRouter, Request, Response
 
 from tensorplay.service.file_names import FILE_PATTERN
-from tensorplay.service.jobs import OVER
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.files import files_of
 from tensorplay.service.state import Shared
@@ -26,5 +25,5 @@ async def show_devices(request: Request, state: Shared) -> Response:
         named={each.name for each in files if re.fullmatch(FILE_PATTERN, each.name)},
         devices=list(dict.fromkeys(device for device, _ in state.runtime.context.results_files())),
         validators=state.runtime.validators(),
-        is_busy=any(job.state not in OVER for job in state.jobs.listed()),
+        is_busy=state.jobs.running() is not None,
     )  # fmt: skip

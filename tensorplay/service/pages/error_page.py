@@ -6,6 +6,7 @@ from http import HTTPStatus
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
+from tensorplay.service.own_path import own_path
 from tensorplay.service.pages.links import WITH_FORM, root_of
 from tensorplay.service.pages.next_page import next_of
 from tensorplay.service.pages.people_words import place_words
@@ -30,12 +31,7 @@ SIGNED_OUT = "This browser is signed out."
 def wants_page(request: Request) -> bool:
     """Return whether a person asks: a browser that would show the answer, and not for a part of the API."""
     accepted = request.headers.get("accept", "")
-    return "text/html" in accepted and not _path(request).startswith("/api/")
-
-
-def _path(request: Request) -> str:
-    path: str = request.scope["path"]
-    return path.removeprefix(request.scope.get("root_path", ""))
+    return "text/html" in accepted and not own_path(request.scope).startswith("/api/")
 
 
 def problem_page(request: Request, problem: Problem) -> Response | None:
@@ -64,14 +60,14 @@ def _detail(request: Request, problem: Problem, errors: Sequence[tuple[str, str]
     """Return what is wrong, where what was asked for does not fit: its words are for programs."""
     if problem.code != "invalid" or not errors:
         return problem.detail
-    if _path(request) == "/do":
+    if own_path(request.scope) == "/do":
         return "What was typed is not taken:"
     return "The address of this page asks for what it does not know:"
 
 
 def _back(request: Request, problem: Problem) -> str:
     """Return the page to go back to: that of a form, or the page itself without what it does not know."""
-    if _path(request) == "/do":
+    if own_path(request.scope) == "/do":
         return next_of(request)
     is_query = problem.status in {400, 422} and bool(request.scope["query_string"])
     return next_of(request).partition("?")[0] if is_query else ""
@@ -80,7 +76,7 @@ def _back(request: Request, problem: Problem) -> str:
 def sign_in_page(request: Request, problem: Problem | None = None, *, told: str = "") -> Response:
     """Return the page that asks for the token, and goes on to the page that was asked for; it needs no script."""
     is_refused = problem is not None and problem.code == "token-needed" and request.method == "POST"
-    is_wrong = is_refused and _path(request) == "/login"
+    is_wrong = is_refused and own_path(request.scope) == "/login"
     told = told if is_wrong or problem is None else _SIGN_IN[problem.code]
     text = environment().get_template("sign_in.html").render(
         root=root_of(request.scope),

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from tensorplay.service.guard import FORM
+from tensorplay.service.guard import FORM, media_type
 from tensorplay.service.pages.form_call import Call, read_call
 from tensorplay.service.pages.form_fields import fields_of, filled
 from tensorplay.service.pages.inner_call import Answer, answer_of
@@ -33,7 +33,7 @@ router = APIRouter()
 @router.post("/do")
 async def change(request: Request) -> Response:
     """Do what a form says, and go on to a page; ask first where the form wants to be sure."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+    if media_type(request.headers) != FORM:
         raise Problem(415, "not-a-form", f"send a form, as {FORM}; programs use the REST API")
     fields = fields_of(await request.body())
     calls = fields.get("call", ())

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query, Request, Response
 from tensorplay.errors import SignatureError
 from tensorplay.gemm import parse_signature
 from tensorplay.runtime.slices import paced
-from tensorplay.service.jobs import OVER
 from tensorplay.service.pages.rejected_rows import rejected_rows
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.rejections import rejections_of
@@ -38,7 +37,7 @@ async def show_untuned(request: Request, state: Shared, q: Text = "") -> Respons
         known=len(found),
         shares=shares_of(wanted[:MOST_SHOWN]),
         q=q,
-        is_busy=any(job.state not in OVER for job in state.jobs.listed()),
+        is_busy=state.jobs.running() is not None,
     )  # fmt: skip
 
 

@@ -9,12 +9,11 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from tensorplay.service.cookies import cookies_named
-from tensorplay.service.guard import FORM
+from tensorplay.service.cookies import cookie_of, cookies_named
+from tensorplay.service.guard import FORM, media_type
 from tensorplay.service.pages.error_page import SIGNED_OUT, sign_in_page, wants_page
 from tensorplay.service.pages.next_page import checked_next
 from tensorplay.service.pages.rendering import environment
-from tensorplay.service.pages.signed_in import cookie_of
 from tensorplay.service.problems import Problem
 from tensorplay.service.state import Shared, State
 
@@ -57,7 +56,7 @@ def _remember(request: Request, response: Response, state: State) -> None:
     sessions: Sessions = request.app.state.tensorplay_sessions
     # Without a path the cookie belongs to the folder that the browser sees, whatever prefix a proxy takes away.
     response.set_cookie(
-        cookie_of(state),
+        cookie_of(state.instance.id),
         sessions.open(),
         path=None,
         httponly=True,
@@ -86,7 +85,7 @@ async def keep_token(request: Request, state: Shared) -> Response:
 
     The guard has found the header right, and looks at no form.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
+    if media_type(request.headers) == FORM:
         return await _keep_of_form(request, state)
     response = Response(status_code=204)
     if request.headers.get("x-tensorplay-token"):
@@ -121,9 +120,9 @@ def _fields(body: bytes) -> dict[str, str]:
 async def forget_token(request: Request, state: Shared) -> Response:
     """Take the cookie away, and let its value mean nothing any more; a person then goes on to the page that asks."""
     sessions: Sessions = request.app.state.tensorplay_sessions
-    for value in cookies_named(request.headers, cookie_of(state)):
+    for value in cookies_named(request.headers, cookie_of(state.instance.id)):
         sessions.close(value)
     # A form without a field has an empty body, which the guard lets through.
     response = RedirectResponse("./login?out=1", 303) if wants_page(request) else Response(status_code=204)
-    response.headers["Set-Cookie"] = f"{cookie_of(state)}=; Max-Age=0; HttpOnly; SameSite=strict"
+    response.headers["Set-Cookie"] = f"{cookie_of(state.instance.id)}=; Max-Age=0; HttpOnly; SameSite=strict"
     return response

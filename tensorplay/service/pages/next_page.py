@@ -4,6 +4,8 @@ import re
 
 from starlette.requests import Request
 
+from tensorplay.service.own_path import own_path
+
 __all__ = ["checked_next", "next_of"]
 
 # The pages by name, one of them with an id, and a query; no scheme, no host, no dot, no slash at the beginning.
@@ -27,7 +29,7 @@ def next_of(request: Request) -> str:
     known: str | None = getattr(request.state, "next", None)
     if known is not None:
         return known
-    path: str = request.scope["path"].removeprefix(request.scope.get("root_path", "")).lstrip("/")
+    path = own_path(request.scope).lstrip("/")
     if path == "do":
         return checked_next(request.query_params.get("on", ""))
     if path == "login" or request.method not in {"GET", "HEAD"}:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
-from tensorplay.service.jobs import OVER
 from tensorplay.service.listing import Filter
 from tensorplay.service.pages.rejected_rows import rejected_rows
 from tensorplay.service.pages.rendering import PageRoute, render
@@ -82,7 +81,7 @@ async def gains_of(state: State) -> Gains:
 async def show_overview(request: Request, state: Shared) -> Response:
     """Return the page."""
     settings = {setting.name: setting for setting in state.runtime.settings()}
-    running = next((model_of(job) for job in state.jobs.listed() if job.state not in OVER), None)
+    running = state.jobs.running()
     return render(
         request, state, "overview.html", page="", kinds="results rejections untuned jobs",
         gains=await kept_gains(request, state),
@@ -90,7 +89,7 @@ async def show_overview(request: Request, state: Shared) -> Response:
         budgets=[settings[name] for name in BUDGETS],
         untuned=await state.runtime.untuned.get(),
         rejections=[each.model for each in rejected_rows(rejections_of(state))],
-        running=running,
+        running=model_of(running) if running else None,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tensorplay.service.declared_query import declared_names
+from tensorplay.service.own_path import own_path
 from tensorplay.service.pages.form_call import call_text
 from tensorplay.service.pages.formats import FILTERS
 from tensorplay.service.pages.links import WITH_FORM, form_action, query, root_of
@@ -110,7 +111,7 @@ def render(request: Request, state: State, name: str, *, page: str, kinds: str =
     names = declared_names(request)
     given = [(name, value) for name, value in request.query_params.multi_items() if name in names]
     root = root_of(request.scope)
-    path = request.scope["path"].removeprefix(request.scope.get("root_path", "")).lstrip("/")
+    path = own_path(request.scope).lstrip("/")
     text = environment().get_template(name).render(
         layout="partial.html" if is_partial else "base.html",
         root=root,

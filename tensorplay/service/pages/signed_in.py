@@ -4,21 +4,16 @@ from typing import TYPE_CHECKING
 
 from fastapi import Request
 
-from tensorplay.service.cookies import cookies_named
+from tensorplay.service.cookies import cookie_of, cookies_named
 from tensorplay.service.state import State
 
 if TYPE_CHECKING:
     from tensorplay.service.sessions import Sessions
 
-__all__ = ["cookie_of", "is_signed_in"]
-
-
-def cookie_of(state: State) -> str:
-    """Return the name of the cookie of a process."""
-    return f"tensorplay_{state.instance.id[:8]}"
+__all__ = ["is_signed_in"]
 
 
 def is_signed_in(request: Request, state: State) -> bool:
     """Return whether the browser of a request may sign out."""
     sessions: Sessions = request.app.state.tensorplay_sessions
-    return any(sessions.is_open(value) for value in cookies_named(request.headers, cookie_of(state)))
+    return sessions.is_any_open(cookies_named(request.headers, cookie_of(state.instance.id)))
