@@ -85,7 +85,7 @@ def test_every_item_of_the_selection_is_measured_once(plan: list[Job], gpus: str
     running, setting = import_module("selection.running"), import_module("selection.setting")
     bench = import_module("bench_selection")
     found: dict[str, list[str]] = {}
-    for job in of_kind(plan, gpus, "selection"):
+    for job in (*of_kind(plan, gpus, "selection"), *of_kind(plan, gpus, "abreast")):
         options = bench._parser().parse_args(job.words)
         share = options.share and import_module("selection.sharing").parse_share(options.share)
         wanted = setting.Setting(work=Path(), wanted=options.shapes, share=share)
@@ -145,10 +145,17 @@ def test_each_gpu_runs_its_jobs_of_the_last_commit_and_goes_on_after_a_failure(
 
 def test_one_gpu_runs_tests_and_parts_one_after_another(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = run("1")
-    told = [line for line in done.stdout.splitlines() if line.startswith("gpu_")]
-    assert "gpu_run 0 tests  " in told
-    assert "gpu_bench 0 steady second_process healing capture values memory host_cost  " in told
-    assert [line.split()[0] for line in done.stdout.splitlines()[1:5]] == ["=="] * 4
+    assert "gpu_run 0 tests  \n" in done.stdout
+    done = run("2")
+    assert "gpu_bench 0 steady second_process healing capture values memory host_cost  \n" in done.stdout
+    assert [line.split()[1] for line in done.stdout.splitlines()[1:3]] == ["reach", "tunable"]
+
+
+def test_what_needs_no_quiet_gpu_is_shared_by_processes(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = run("5")
+    told = sorted(line for line in done.stdout.splitlines() if line.startswith("gpu_"))
+    assert told == [f"gpu_bench 0 selection  --parts wrong --share {share}/4" for share in range(4)]
+    assert done.stdout.count("limit 370\n") == 4
 
 
 def test_tests_of_several_devices_see_them_all(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
@@ -165,14 +172,14 @@ def test_without_a_commit_the_tree_itself_is_measured_and_that_is_told(
 
 
 def test_what_would_begin_too_late_is_left_out_and_told(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    done = run("2", LIMIT="20")
-    assert done.stdout.count("not run: the time is up") == 4
+    done = run("3", LIMIT="20")
+    assert done.stdout.count("not run: the time is up") == 6
     assert "== again_b (not run: the time is up)" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("step", "environment", "said"),
-    [("7", {}, "allowed: 1:1 1:2"), ("1", {"GPUS": "2", "CUDA_VISIBLE_DEVICES": "3"}, "names 1 GPUs; needed: 2")],
+    [("8", {}, "allowed: 1:1 1:2"), ("1", {"GPUS": "2", "CUDA_VISIBLE_DEVICES": "3"}, "names 1 GPUs; needed: 2")],
 )
 def test_a_step_that_cannot_be_run_is_refused(
     run: Callable[..., subprocess.CompletedProcess[str]], step: str, environment: dict[str, str], said: str
