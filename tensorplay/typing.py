@@ -1,9 +1,9 @@
 """The shapes that the layers agree on: what each side must offer, and no more."""
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
-__all__ = ["Clock", "Listener", "Operand", "Timer"]
+__all__ = ["Clock", "Listener", "Operand", "Pending", "Timer"]
 
 CandidateT_contra = TypeVar("CandidateT_contra", contravariant=True)
 
@@ -25,6 +25,18 @@ class Clock(Protocol):
 
     def __call__(self) -> float:
         """Return now, in seconds."""
+
+
+class Pending(NamedTuple):
+    """Comes in the place of a candidate that is still being made: ask for the next one again, others first.
+
+    Attributes
+    ----------
+    wait : callable
+        Waits a few milliseconds at most for any that is being made, for whoever has nothing else to do.
+    """
+
+    wait: Callable[[], object]
 
 
 class Timer(Protocol[CandidateT_contra]):

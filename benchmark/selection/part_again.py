@@ -41,16 +41,20 @@ def measured(setting: Setting, wanted: Sequence[str]) -> Iterator[dict[str, Any]
             sys.stderr.write(f"{batch}: {error}\n")
             continue
         for place, item in enumerate(batch):
-            kernels = [each[place]["kernel"] for each in found]
+            tuned = [each[place] for each in found]
+            kernels = [each["kernel"] for each in tuned]
+            us = {kernel: times[place][kernel] for kernel in kernels}
             yield {
                 "item": item,
                 "candidates": _BREADTH,
                 "search_seconds": setting.search_seconds,
                 "kernels": kernels,
                 "different": len(set(kernels)),
-                "us": [times[place][kernel] for kernel in kernels],
-                "slowest_over_fastest": slowest_over_fastest(times[place]),
-                "seconds": max(each[place]["seconds"] for each in found),
+                "us": [us[kernel] for kernel in kernels],
+                "first_us": times[place][tuned[0]["first"]],
+                "slowest_over_fastest": slowest_over_fastest(us),
+                "seconds": max(each["seconds"] for each in tuned),
+                **{f"{name}_of_each": [each[name] for each in tuned] for name in ("verdict", "confirmation", "search")},
             }
 
 
@@ -73,6 +77,9 @@ def _tuned_and_compared(
             process.wait_until_ready()
         wish = {"shapes": shapes, "breadth": _BREADTH, "search_seconds": setting.search_seconds}
         found = [process.call(timeout=_TIMEOUT, **wish) for process in tuning]
-        kernels = [[each[place]["kernel"] for each in found] for place in range(len(shapes))]
+        # The first choice too, so that the row tells what all of them are worth.
+        kernels = [
+            [*(each[place]["kernel"] for each in found), found[0][place]["first"]] for place in range(len(shapes))
+        ]
         times = comparing.call(timeout=_TIMEOUT, shapes=shapes, kernels=kernels, rounds=2 * setting.rounds)
     return found, times

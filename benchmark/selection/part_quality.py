@@ -85,4 +85,9 @@ def _compared(
         "long_took_s": long["seconds"],
         "short_kernel": short["kernel"],
         "long_kernel": long["kernel"],
+        **{
+            f"{name}_{key}": each[key]
+            for name, each in (("short", short), ("long", long))
+            for key in ("verdict", "search")
+        },
     }

@@ -13,7 +13,9 @@ from selection.recorder import Recorder
 from selection.setting import allowing_tf32, operand_sets
 from selection.shapes import SelectionShape
 from tensorplay.backends.cublaslt.library import cublaslt, driver
+from tensorplay.backends.registry import backend
 from tensorplay.errors import KernelUnavailableError
+from tensorplay.gemm import signature_of
 from tensorplay.measure.statistics import median
 
 __all__ = ["compare", "prepare", "tune"]
@@ -28,7 +30,7 @@ def prepare() -> None:
 
 
 def tune(shapes: Sequence[Sequence[Any]], breadth: str, search_seconds: float) -> list[dict[str, Any]]:
-    """Return the winner of each shape, and the seconds that it took, in a folder that nobody else has seen."""
+    """Return the winner of each shape and how it was found, in a folder that nobody else has seen."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         tuner = Tuner(folder, breadth, search_seconds)
@@ -36,7 +38,10 @@ def tune(shapes: Sequence[Sequence[Any]], breadth: str, search_seconds: float) -
             shape = SelectionShape(*each)
             with allowing_tf32(shape):
                 kernel, seconds = tuner.tune(shape, shape.operands())
-            found.append({"kernel": kernel, "seconds": seconds})
+            why = tuner.context.explain(*signature_of(shape.problem))
+            facts = {name: why.get(name) for name in ("verdict", "confirmation", "search")}
+            first = backend("cublaslt").first_choice(shape.problem).kernel
+            found.append({"kernel": kernel, "seconds": seconds, "first": first, **facts})
     return found
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tensorplay.database.record import Validator
 from tensorplay.gemm import GemmProblem
-from tensorplay.typing import Timer
+from tensorplay.typing import Pending, Timer
 
 __all__ = ["Backend", "CandidateQuery", "Plan", "Trial"]
 
@@ -177,11 +177,12 @@ class Backend(ABC):
     def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterable[Plan]:
         """Yield plans that differ from the first choice, most promising first; each is built and checked."""
 
-    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterable[Plan]:
+    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterable[Plan | Pending]:
         """Yield plans that are one step away from a plan of the problem, most promising first.
 
         Each is built and checked, and the query allows it, as for `candidates`; it may be offered by several plans, and
-        be the first choice. Asked for lazily, since there may be hundreds. Nothing, unless there are steps to take.
+        be the first choice. Asked for lazily, since there may be hundreds; where the next is still being made `Pending`
+        comes, and the next answer may be the plan. Nothing, unless there are steps to take.
         """
         del problem, plan, query
         return ()

@@ -14,7 +14,7 @@ from tensorplay.backends.base import Backend, CandidateQuery, Plan, Trial
 from tensorplay.database.record import Validator
 from tensorplay.errors import KernelUnavailableError, LaunchError
 from tensorplay.gemm import GemmProblem, Signature, signature_of
-from tensorplay.typing import Timer
+from tensorplay.typing import Pending, Timer
 
 __all__ = ["Announce", "GuardedBackend", "Lost"]
 
@@ -82,11 +82,12 @@ class GuardedBackend(Backend):
 
     def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterable[Plan]:
         """Yield the wrapped backend's, without killers."""
-        return self._without_killers(problem, self._backend.candidates(problem, query))
+        return (plan for plan in self._backend.candidates(problem, query) if not self._is_killer(problem, plan))
 
-    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterable[Plan]:
+    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterable[Plan | Pending]:
         """Yield the wrapped backend's, without killers."""
-        return self._without_killers(problem, self._backend.neighbours(problem, plan, query))
+        found = self._backend.neighbours(problem, plan, query)
+        return (each for each in found if isinstance(each, Pending) or not self._is_killer(problem, each))
 
     def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:
         """Return the wrapped backend's; a killer is not available."""
@@ -125,9 +126,8 @@ class GuardedBackend(Backend):
         with self._backend.open_trial(problem, rotating_bytes=rotating_bytes) as trial:
             yield _GuardedTrial(trial, _Guard(trial, first, self._announce, self._lost))
 
-    def _without_killers(self, problem: GemmProblem, plans: Iterable[Plan]) -> Iterator[Plan]:
-        signature = signature_of(problem)
-        return (plan for plan in plans if (signature, plan.kernel) not in self._killers)
+    def _is_killer(self, problem: GemmProblem, plan: Plan) -> bool:
+        return (signature_of(problem), plan.kernel) in self._killers
 
 
 class _Guard:

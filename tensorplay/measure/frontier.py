@@ -11,6 +11,7 @@ from tensorplay.errors import LaunchError
 from tensorplay.measure.budget import Deadline
 from tensorplay.measure.effects import Effects
 from tensorplay.measure.traits import Traits, traits_of
+from tensorplay.typing import Pending
 
 __all__ = ["MOST_WAITING", "OPEN_WITHIN", "Frontier", "Point", "Waiting"]
 
@@ -59,6 +60,11 @@ class Waiting(Generic[T]):
     rank: int
 
 
+# A point with its key, the lower the sooner, and a number that tells equal keys apart; its neighbours that are still to
+# come, None before it was asked; how many came.
+_Asked = tuple[float, int, Point[T], Iterator[T | Pending] | None, int]
+
+
 class Frontier(Generic[T]):
     """Gives out candidates, most promising first, each once.
 
@@ -68,7 +74,8 @@ class Frontier(Generic[T]):
     Parameters
     ----------
     neighbours : callable
-        Returns what is one step away from a candidate, lazily, most promising first.
+        Returns what is one step away from a candidate, lazily, most promising first; where `Pending` comes, others are
+        asked, and it is asked again at the next `take`.
     describe : callable
         Returns a candidate's kernel id.
     effects : Effects
@@ -81,7 +88,7 @@ class Frontier(Generic[T]):
 
     def __init__(
         self,
-        neighbours: Callable[[T], Iterable[T]],
+        neighbours: Callable[[T], Iterable[T | Pending]],
         describe: Callable[[T], str],
         effects: Effects,
         known: Iterable[str],
@@ -93,7 +100,9 @@ class Frontier(Generic[T]):
         self._seen = set(known)
         self._deadline = deadline
         self._waiting: list[Waiting[T]] = []
-        self._open: list[tuple[float, int, Point[T], Iterator[T] | None, int]] = []
+        self._open: list[_Asked[T]] = []
+        self._pending: list[_Asked[T]] = []
+        self._wait: Callable[[], object] = _nothing
         self._numbers = count()
         self._best = math.inf
 
@@ -114,41 +123,61 @@ class Frontier(Generic[T]):
 
     def spread(self) -> None:
         """Let those be asked next that were asked for the fewest neighbours so far, the best of them first."""
+        self._reopen()
         self._open = [(point.score + rank, number, point, asked, rank) for _, number, point, asked, rank in self._open]
         heapq.heapify(self._open)
 
     def take(self, size: int, is_over: Callable[[], bool]) -> list[Waiting[T]]:
         """Return up to `size` candidates, most promising first; none when nothing is left, or time is over."""
+        self._reopen()
         if len(self._waiting) < _POOL:
-            self._ask(is_over)
-        while len(self._waiting) < size and self._open and not is_over():
+            while self._open and not self._ask(is_over) and not is_over():
+                continue
+        while len(self._waiting) < size and not is_over():
+            if not self._open:
+                if self._waiting or not self._pending:
+                    break
+                self._wait()
+                self._reopen()
             self._ask(is_over)
         ranked = heapq.nsmallest(MOST_WAITING, self._waiting, key=self._expected)
         taken, self._waiting = ranked[:size], ranked[size:]
         return taken
 
-    def _ask(self, is_over: Callable[[], bool]) -> None:
-        """Ask the point whose turn it is for a slice of its neighbours."""
-        if not self._open:
-            return
+    def _ask(self, is_over: Callable[[], bool]) -> bool:
+        """Ask the point whose turn it is for a slice of its neighbours; return whether there were any."""
         key, number, point, iterator, rank = heapq.heappop(self._open)
         if point.score - self._best > OPEN_WITHIN:
-            return
+            return False
         iterator = iter(self._neighbours(point.candidate)) if iterator is None else iterator
         found, end = 0, self._deadline.now() + _SLICE_SECONDS
         try:
             for candidate in iterator:
+                if isinstance(candidate, Pending):
+                    self._wait = candidate.wait
+                    self._pending.append((key + _SLICE_COST * found / _SLICE, number, point, iterator, rank))
+                    return found > 0
                 rank += 1
                 found += self.offer(candidate, point, rank)
                 if found == _SLICE or is_over() or self._deadline.now() > end:
                     heapq.heappush(self._open, (key + _SLICE_COST, number, point, iterator, rank))
-                    return
+                    return True
         except LaunchError:
             # The library no longer answers for it; what it offered so far stands.
-            return
+            return found > 0
+        return found > 0
+
+    def _reopen(self) -> None:
+        for asked in self._pending:
+            heapq.heappush(self._open, asked)
+        self._pending.clear()
 
     def _expected(self, waiting: Waiting[T]) -> float:
         if waiting.parent is None:
             return -math.inf
         expected = self._effects.expected(waiting.parent.traits, waiting.traits)
         return waiting.parent.score + expected + _RANK_COST * waiting.rank
+
+
+def _nothing() -> None:
+    return

@@ -17,6 +17,7 @@ from tensorplay.measure.sampler import Record, Sampler
 from tensorplay.measure.search_memory import Knowledge
 from tensorplay.measure.statistics import median
 from tensorplay.measure.traits import traits_of
+from tensorplay.typing import Pending
 
 __all__ = ["KEPT", "PATIENCE", "READ_MS", "SEARCH_SHARE", "SETTLED", "WALK_SHARE", "Search", "widen"]
 
@@ -56,7 +57,8 @@ class Search(Generic[T]):
     Attributes
     ----------
     neighbours : callable
-        Returns what is one step away from a candidate, each built and checked by the library, most promising first.
+        Returns what is one step away from a candidate, each built and checked by the library, most promising first;
+        `Pending` in the place of one that is still being made.
     passes : callable or None
         Runs a candidate once and returns whether its result is right; may raise `LaunchError`. None for no check.
     recall : callable
@@ -69,7 +71,7 @@ class Search(Generic[T]):
         When these seconds began, by the deadline's clock: what was done since then counts. None for with the search.
     """
 
-    neighbours: Callable[[T], Iterable[T]]
+    neighbours: Callable[[T], Iterable[T | Pending]]
     passes: Callable[[T], bool] | None
     recall: Callable[[str], T | None]
     knowledge: Knowledge

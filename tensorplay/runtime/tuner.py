@@ -20,6 +20,7 @@ from tensorplay.measure.search import SEARCH_SHARE, Search
 from tensorplay.measure.search_memory import SearchMemory
 from tensorplay.measure.selection import choose
 from tensorplay.runtime.result_check import ResultCheck
+from tensorplay.typing import Pending
 
 __all__ = ["Measurement", "TuningRules", "measure"]
 
@@ -206,8 +207,9 @@ def _search(
     # One that has learnt nothing yet is empty, and so false.
     learnt = SearchMemory() if memory is None else memory
 
-    def neighbours(plan: Plan) -> Iterable[Plan]:
-        return (each for each in backend.neighbours(problem, plan, query) if each.kernel not in excluded)
+    def neighbours(plan: Plan) -> Iterable[Plan | Pending]:
+        found = backend.neighbours(problem, plan, query)
+        return (each for each in found if isinstance(each, Pending) or each.kernel not in excluded)
 
     def recall(kernel: str) -> Plan | None:
         if kernel in excluded:

@@ -63,7 +63,8 @@ class StandIn:
             raise fresh.FreshProcessError("failed")
         if self.name == "compare":
             return [{f"kernel{seconds:g}": 6.0 / (seconds + 1) for seconds in (3.0, 60.0)} for _ in shapes]
-        return [{"kernel": f"kernel{search_seconds:g}", "seconds": search_seconds} for _ in shapes]
+        facts = {"first": "kernel60", "verdict": "winner", "confirmation": None, "search": {"timed": 9}}
+        return [{"kernel": f"kernel{search_seconds:g}", "seconds": search_seconds, **facts} for _ in shapes]
 
 
 @pytest.fixture
@@ -122,8 +123,13 @@ def test_a_batch_with_a_process_that_fails_is_passed_over(
 ) -> None:
     wanted = part_again.items(SETTING)[:8]
     stand_in.failing = {wanted[2]}
-    assert [row["item"] for row in part_again.measured(SETTING, wanted)] == wanted[6:]
+    (row, other) = part_again.measured(SETTING, wanted)
+    assert [row["item"], other["item"]] == wanted[6:]
     assert "failed" in capsys.readouterr().err
+    assert row["kernels"] == ["kernel3"] * 5
+    assert row["slowest_over_fastest"] == 1.0, "that of the first choice is told, and counts for nothing"
+    assert row["us"][0] / row["first_us"] == pytest.approx(61.0 / 4.0)
+    assert row["search_of_each"] == [{"timed": 9}] * 5
 
 
 @pytest.mark.parametrize("part", ["shapes", "fresh", "decode", "again", "quality", "wrong"])

@@ -6,6 +6,7 @@ from tensorplay.measure.effects import Effects
 from tensorplay.measure.frontier import OPEN_WITHIN, Frontier, Point
 from tensorplay.measure.traits import traits_of
 from tensorplay.testing.manual_clock import ManualClock
+from tensorplay.typing import Pending
 
 
 def never() -> bool:
@@ -145,3 +146,84 @@ def test_spreading_asks_those_that_were_not_asked_yet() -> None:
         assert "far_n1" not in taken(frontier, 50)
     frontier.spread()
     assert "far_n1" in taken(frontier, 200)
+
+
+class Workshop:
+    """Neighbours that are made one at a time; whoever waits gets the next one made."""
+
+    def __init__(self, *kernels: str) -> None:
+        self._to_make = list(kernels)
+        self._made: list[str] = []
+        self.waits = 0
+
+    def make_one(self) -> None:
+        self._made.append(self._to_make.pop(0))
+
+    def wait(self) -> None:
+        self.waits += 1
+        self.make_one()
+
+    def __iter__(self) -> Iterator[str | Pending]:
+        while self._to_make or self._made:
+            yield self._made.pop(0) if self._made else Pending(self.wait)
+
+
+def frontier_with(workshop: Workshop, others: Mapping[str, Sequence[str]]) -> Frontier[str]:
+    def neighbours(at: str) -> Iterable[str | Pending]:
+        return workshop if at == "slow_1" else others.get(at, ())
+
+    return Frontier(neighbours, str, Effects(), [], Deadline(ManualClock()))
+
+
+def test_who_is_still_being_made_holds_up_nobody() -> None:
+    workshop = Workshop("slow_2", "slow_3")
+    frontier = frontier_with(workshop, {"k_t1": [f"k_t{number}" for number in range(2, 60)]})
+    frontier.open(point("slow_1", -0.1))
+    frontier.open(point("k_t1", 0.0))
+    first = taken(frontier, 4)
+    assert len(first) == 4 and not workshop.waits
+    workshop.make_one()
+    # It comes of a better point, and so before what was waiting.
+    assert taken(frontier, 4)[0] == "slow_2"
+    assert not workshop.waits
+
+
+def test_where_all_are_still_being_made_one_is_waited_for() -> None:
+    workshop = Workshop("slow_2", "slow_3")
+    frontier = frontier_with(workshop, {})
+    frontier.open(point("slow_1", 0.0))
+    assert taken(frontier) == ["slow_2"]
+    assert workshop.waits == 1
+    assert taken(frontier) == ["slow_3"]
+    assert taken(frontier) == []
+    assert workshop.waits == 2
+
+
+def test_nobody_waits_for_one_that_is_being_made_once_time_is_over() -> None:
+    workshop = Workshop("slow_2")
+    frontier = frontier_with(workshop, {})
+    frontier.open(point("slow_1", 0.0))
+    assert frontier.take(4, lambda: True) == []
+    assert workshop.waits == 0
+
+
+def test_a_point_whose_neighbours_are_being_made_is_spread_over_like_the_others() -> None:
+    workshop = Workshop("slow_2")
+    frontier = frontier_with(workshop, {"k_t1": ["k_t2"]})
+    frontier.open(point("slow_1", 0.0))
+    frontier.open(point("k_t1", 0.1))
+    assert taken(frontier, 1) == ["k_t2"]
+    frontier.spread()
+    workshop.make_one()
+    assert taken(frontier, 1) == ["slow_2"]
+
+
+def test_a_point_whose_neighbours_are_being_made_is_left_once_it_is_far_behind() -> None:
+    workshop = Workshop("slow_2")
+    frontier = frontier_with(workshop, {"k_t1": ["k_t2"], "k_v1": ["k_v2"]})
+    frontier.open(point("slow_1", 0.0))
+    frontier.open(point("k_t1", 0.1))
+    assert taken(frontier, 1) == ["k_t2"]
+    frontier.open(point("k_v1", -OPEN_WITHIN - 0.01))
+    workshop.make_one()
+    assert taken(frontier) == ["k_v2"]

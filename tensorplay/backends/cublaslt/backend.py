@@ -32,6 +32,7 @@ from tensorplay.database.record import Validator
 from tensorplay.errors import KernelIdError, KernelUnavailableError, LaunchError, OperandError
 from tensorplay.gemm import DEFAULT, GemmProblem, HostKernelId, LtKernelId, SourceKernelId, parse_kernel_id
 from tensorplay.locks import imported
+from tensorplay.typing import Pending
 
 __all__ = ["CublasLtBackend"]
 
@@ -115,7 +116,7 @@ class CublasLtBackend(Backend):
         for plans in further:
             yield from (plan for plan in plans if plan.kernel != first)
 
-    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterator[Plan]:
+    def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterator[Plan | Pending]:
         """Yield plans of the same source that differ from a plan of the problem in little; none for `Default`."""
         kernel_id = parse_kernel_id(plan.kernel)
         if isinstance(kernel_id, LtKernelId) and _takes_part(self.name, query):

@@ -6,18 +6,19 @@ processors for them. Whoever asks for one that is being compiled waits for it, a
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cache
 
 from tensorplay.backends.cublaslt.compiler import kernel_files, machine_code
 from tensorplay.backends.host.machine import usable_cpus
 from tensorplay.locks import ForkSafeLock
 
-__all__ = ["at_once", "begin_compiling", "code_of"]
+__all__ = ["at_once", "begin_compiling", "code_of", "has_room", "is_compiling", "wait_for_any"]
 
 _MOST_AT_ONCE = 8
 # Those that nobody has asked for yet.
 _MOST_WAITING = 64
+_WAIT_SECONDS = 0.005
 
 _waiting: dict[tuple[str, tuple[int, int]], Future[bytes]] = {}
 _beginning = ForkSafeLock()
@@ -55,6 +56,28 @@ def code_of(source: str, capability: tuple[int, int]) -> bytes:
         # Not before: another thread may ask for it meanwhile, for another device.
         if waiting.done():
             _waiting.pop(key, None)
+
+
+def is_compiling(source: str, capability: tuple[int, int]) -> bool:
+    """Return whether whoever asked for the source's machine code would have to wait for a thread."""
+    waiting = _waiting.get((source, capability))
+    return waiting is not None and not waiting.done()
+
+
+def has_room() -> bool:
+    """Return whether another one begun now would have a processor of its own."""
+    return len(_unfinished()) < at_once()
+
+
+def wait_for_any() -> None:
+    """Wait until one more is compiled, a few milliseconds at most."""
+    unfinished = _unfinished()
+    if unfinished:
+        wait(unfinished, _WAIT_SECONDS, FIRST_COMPLETED)
+
+
+def _unfinished() -> list[Future[bytes]]:
+    return [waiting for waiting in list(_waiting.values()) if not waiting.done()]
 
 
 @cache

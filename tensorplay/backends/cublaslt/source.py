@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 from tensorplay.backends.base import CandidateQuery, Plan
 from tensorplay.gemm import GemmProblem, SourceKernelId
 from tensorplay.locks import imported
+from tensorplay.typing import Pending
 
 __all__ = ["CandidateSource", "further_sources"]
 
@@ -36,8 +37,13 @@ class CandidateSource(Protocol):
         """
         ...
 
-    def neighbours(self, problem: GemmProblem, kernel_id: SourceKernelId, query: CandidateQuery) -> Iterator[Plan]:
-        """Yield plans that differ from a kernel id of this problem in one step; none where there is nothing to vary."""
+    def neighbours(
+        self, problem: GemmProblem, kernel_id: SourceKernelId, query: CandidateQuery
+    ) -> Iterator[Plan | Pending]:
+        """Yield plans that differ from a kernel id of this problem in one step; none where there is nothing to vary.
+
+        `Pending` in the place of one that is still being made.
+        """
         ...
 
 

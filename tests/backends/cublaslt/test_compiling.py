@@ -10,7 +10,7 @@ import pytest
 
 from tensorplay.backends.cublaslt import compiler as compiler_module
 from tensorplay.backends.cublaslt import compiling
-from tensorplay.backends.cublaslt.compiling import begin_compiling, code_of
+from tensorplay.backends.cublaslt.compiling import begin_compiling, code_of, has_room, is_compiling, wait_for_any
 from tensorplay.backends.cublaslt.cubin_cache import CubinCache
 from tensorplay.errors import LaunchError
 
@@ -158,3 +158,32 @@ def test_a_forked_child_waits_for_no_thread_of_its_parent(compiler: Compiler) ->
         compiler._lock = threading.Lock()
         os._exit(0 if code_of("one", CAPABILITY) == b"code of one" else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_who_is_compiled_can_be_asked_without_waiting(compiler: Compiler) -> None:
+    assert not is_compiling("one", CAPABILITY)
+    begin_compiling(["one"], CAPABILITY)
+    assert is_compiling("one", CAPABILITY)
+    assert not is_compiling("one", (8, 0))
+    wait_until_under_way(compiler, 1)
+    wait_for_any()
+    assert is_compiling("one", CAPABILITY), "nobody waits for longer than a few milliseconds"
+    compiler.is_open.set()
+    for _ in range(2000):
+        if not is_compiling("one", CAPABILITY):
+            break
+        wait_for_any()
+    assert not is_compiling("one", CAPABILITY)
+    assert code_of("one", CAPABILITY) == b"code of one"
+    wait_for_any()
+
+
+def test_there_is_room_for_as_many_as_there_are_processors(compiler: Compiler) -> None:
+    begin_compiling(["one", "two", "three"], CAPABILITY)
+    assert has_room()
+    begin_compiling(["four"], CAPABILITY)
+    assert not has_room()
+    compiler.is_open.set()
+    assert code_of("two", CAPABILITY) == b"code of two"
+    # What is done takes no room, whether somebody has asked for it or not.
+    assert has_room()

@@ -1,11 +1,12 @@
 """The source of candidates `skinny`: kernels of our own for products of few rows or columns."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import ClassVar
 
 from tensorplay.backends.base import CandidateQuery, Plan
-from tensorplay.backends.cublaslt.compiling import at_once, begin_compiling
+from tensorplay.backends.cublaslt.compiling import at_once, begin_compiling, has_room, is_compiling, wait_for_any
 from tensorplay.backends.cublaslt.device import device
 from tensorplay.backends.cublaslt.skinny.choice import neighbouring, varied
 from tensorplay.backends.cublaslt.skinny.configuration import SOURCE, Configuration
@@ -16,6 +17,7 @@ from tensorplay.backends.cublaslt.skinny.shape import Shape, skinny_shape
 from tensorplay.backends.cublaslt.skinny.source_text import source_text
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import GemmProblem, SourceKernelId
+from tensorplay.typing import Pending
 
 __all__ = ["SkinnySource"]
 
@@ -51,17 +53,28 @@ class SkinnySource:
         """Return the plan that a kernel id names; `KernelUnavailableError`, with the reason, when there is none."""
         return skinny_plan(problem, Configuration.of(kernel_id))
 
-    def neighbours(self, problem: GemmProblem, kernel_id: SourceKernelId, query: CandidateQuery) -> Iterator[Plan]:
-        """Yield plans one step away from a kernel id of this problem, the fastest by the model first."""
+    def neighbours(
+        self, problem: GemmProblem, kernel_id: SourceKernelId, query: CandidateQuery
+    ) -> Iterator[Plan | Pending]:
+        """Yield plans one step away from a kernel id of this problem, the fastest by the model first.
+
+        The next ones are compiled meanwhile; while none of them is, `Pending` comes.
+        """
         del query
         shape, here = skinny_shape(problem), device(int(problem.device))
         beside = list(neighbouring(Configuration.of(kernel_id), shape))
         beside.sort(key=lambda each: estimate(each, shape, here.multiprocessors))
-        size = at_once()
-        for begin in range(0, len(beside), size):
-            batch = beside[begin : begin + size]
-            _begin(problem, batch, shape)
-            yield from self._plans(problem, batch)
+        coming, begun = deque(beside), list[Configuration]()
+        while coming or begun:
+            while coming and len(begun) < at_once() and has_room():
+                _begin(problem, [coming[0]], shape)
+                begun.append(coming.popleft())
+            made = [each for each in begun if not is_compiling(source_text(each, shape), here.capability)]
+            if not made:
+                yield Pending(wait_for_any)
+            for each in made:
+                begun.remove(each)
+                yield from self._plans(problem, [each])
 
     @staticmethod
     def _plans(problem: GemmProblem, configurations: Iterable[Configuration]) -> Iterator[Plan]:
