@@ -1,7 +1,7 @@
 """Kernel ids: the text that names one algorithm, complete enough to build it again in another process."""
 
 import re
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import le
 
@@ -32,6 +32,7 @@ _OPTION = re.compile(rf"_([a-z]+)({_COUNT})", re.ASCII)
 _INT32, _UINT32, _UINT16 = 2**31 - 1, 2**32 - 1, 2**16 - 1
 # The widths of cuBLASLt's algorithm attributes, in the order of `_LT_NAMES`.
 _LT_LARGEST = (_INT32, _UINT32, _UINT32, _INT32, _UINT32, _UINT32, _UINT32, _UINT16, _UINT16)
+_LT_LARGEST_BY_NAME = tuple(zip(_LT_NAMES, _LT_LARGEST, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +50,15 @@ class LtKernelId:
     cluster: int
 
     def __post_init__(self) -> None:
-        for field, largest in zip(fields(self), _LT_LARGEST, strict=True):
-            value = getattr(self, field.name)
-            least = -1 if field.name == "splitk" else 0
+        # A search makes thousands, so `fields` and `astuple` would take most of its time.
+        for name, largest in _LT_LARGEST_BY_NAME:
+            value = getattr(self, name)
+            least = -1 if name == "splitk" else 0
             if not least <= value <= largest:
-                raise KernelIdError(f"{field.name} of a cuBLASLt kernel id is {value}; allowed: {least} to {largest}")
+                raise KernelIdError(f"{name} of a cuBLASLt kernel id is {value}; allowed: {least} to {largest}")
 
     def __str__(self) -> str:
-        return "lt_" + "_".join(f"{name}{value}" for name, value in zip(_LT_NAMES, astuple(self), strict=True))
+        return "lt_" + "_".join(f"{name}{getattr(self, name)}" for name in _LT_NAMES)
 
 
 @dataclass(frozen=True, slots=True)

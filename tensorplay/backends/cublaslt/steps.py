@@ -4,9 +4,10 @@ Pure: which of them run is for the library to say.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from functools import lru_cache
+from itertools import chain, zip_longest
 
 from tensorplay.backends.cublaslt.capabilities import Capabilities
 from tensorplay.gemm import LtKernelId
@@ -30,6 +31,8 @@ _LARGEST_CUSTOM = 255
 _NEAR = 6
 # Of each other algorithm so many tiles and stages are tried.
 _OTHER_TILES, _OTHER_STAGES = 2, 3
+# Orders of tiles by nearness: one for each tile that a search comes to, and each algorithm.
+_MOST_REMEMBERED = 1024
 
 
 def steps(at: LtKernelId, may: Capabilities, *, reductions: Iterable[int], tile_size: TileSize) -> Iterator[LtKernelId]:
@@ -69,7 +72,8 @@ def steps(at: LtKernelId, may: Capabilities, *, reductions: Iterable[int], tile_
         ),
     )
     seen = {at}
-    for step in (*_by_turns(kinds), *_by_turns(pairs)):
+    # Lazily: a search asks for a few of hundreds, a thousand times.
+    for step in chain(_by_turns(kinds), _by_turns(pairs)):
         if step not in seen:
             seen.add(step)
             yield step
@@ -77,7 +81,8 @@ def steps(at: LtKernelId, may: Capabilities, *, reductions: Iterable[int], tile_
 
 def first_steps(at: LtKernelId, other: int, may: Capabilities, *, tile_size: TileSize) -> Iterator[LtKernelId]:
     """Yield configurations of another algorithm that are as near as its capabilities allow; sums are not split."""
-    tiles = [at.tile] if at.tile in may.tiles else _near_tiles(at.tile, may.tiles, tile_size)[:_OTHER_TILES] or [0]
+    near = (at.tile,) if at.tile in may.tiles else _near_tiles(at.tile, may.tiles, tile_size)[:_OTHER_TILES]
+    tiles = near or (0,)
     stages = [at.stages] if at.stages in may.stages else list(_spread(may.stages, _OTHER_STAGES)) or [0]
     # An algorithm either has cluster shapes or knows none, and so it is with inner shapes.
     forms = dict.fromkeys(((at.inner, at.cluster), (0, 0), (0, _USUAL_CLUSTERS[0])))
@@ -87,7 +92,8 @@ def first_steps(at: LtKernelId, other: int, may: Capabilities, *, tile_size: Til
                 yield LtKernelId(other, tile, each, 1, 0, 0, 0, inner, cluster)
 
 
-def _near_tiles(tile: int, tiles: Iterable[int], tile_size: TileSize) -> list[int]:
+@lru_cache(_MOST_REMEMBERED)
+def _near_tiles(tile: int, tiles: tuple[int, ...], tile_size: TileSize) -> tuple[int, ...]:
     here = tile_size(tile)
 
     def distance(other: int) -> float:
@@ -96,7 +102,7 @@ def _near_tiles(tile: int, tiles: Iterable[int], tile_size: TileSize) -> list[in
             return math.inf
         return sum(abs(math.log2(one / two)) for one, two in zip(here, there, strict=True))
 
-    return sorted((each for each in tiles if each != tile), key=distance)
+    return tuple(sorted((each for each in tiles if each != tile), key=distance))
 
 
 def _near_numbers(number: int, largest: int) -> list[int]:
@@ -122,7 +128,7 @@ def _splits(at: LtKernelId, schemes: list[int]) -> Iterator[LtKernelId]:
             yield replace(at, splitk=count, red=scheme)
 
 
-def _as_full(at: LtKernelId, tiles: list[int], schemes: list[int], tile_size: TileSize) -> Iterator[LtKernelId]:
+def _as_full(at: LtKernelId, tiles: Sequence[int], schemes: list[int], tile_size: TileSize) -> Iterator[LtKernelId]:
     """Yield other tiles with the number of splits that makes about as many blocks."""
     here = tile_size(at.tile)
     for tile in tiles:
