@@ -134,8 +134,13 @@ def test_a_batch_with_a_process_that_fails_is_passed_over(
 
 @pytest.mark.parametrize("part", ["shapes", "fresh", "decode", "again", "quality", "wrong"])
 def test_what_is_kept_first_takes_less_than_everything(part: str) -> None:
-    shortest = estimate.shortest_seconds(part, SETTING)
-    assert 0 < shortest <= estimate.estimated_seconds(part, len(running.wanted_items(part, SETTING)), SETTING)
+    items = len(running.wanted_items(part, SETTING))
+    shortest = estimate.shortest_seconds(part, items, SETTING)
+    assert 0 < shortest <= estimate.estimated_seconds(part, items, SETTING)
+
+
+def test_two_shapes_are_not_left_out_for_the_time_that_a_whole_batch_takes() -> None:
+    assert estimate.shortest_seconds("again", 2, SETTING) < estimate.shortest_seconds("again", 6, SETTING) / 2
 
 
 def test_shares_are_put_together_without_what_earlier_runs_left(

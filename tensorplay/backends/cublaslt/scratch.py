@@ -1,5 +1,6 @@
 """Scratch operands of a problem for measuring: sets of random numbers in one piece of device memory."""
 
+import random
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +24,11 @@ UNWRITTEN = 0xFF
 # Operands of programs begin at such multiples or are small; beside odd ones a kernel of 8 us reads its rows 3 %
 # slower, some kernels more than others.
 _PAGE_BYTES = 1 << 16
+
+# How operands of programs lie to each other differs from call to call, and kernels of some microseconds are up to 4 %
+# slower in one place than in another. So sets differ too: each operand begins some of its pages later, in as many ways.
+_PLACES = 16
+_MOST_PAGES_LATER = 7
 
 # No numbers either, in every type, but other ones: arithmetic on what is beside operands may hand them on.
 _BESIDE_OPERANDS = 0x7FFF7FFF
@@ -81,7 +87,7 @@ def _parts(problem: GemmProblem) -> list[_Part]:
 
 def set_bytes(problem: GemmProblem) -> int:
     """Return the device memory of one set with what is between its operands, without making it."""
-    return _offsets(_parts(problem))[1]
+    return _step_of(_parts(problem))
 
 
 def operand_bytes(problem: GemmProblem) -> int:
@@ -89,13 +95,22 @@ def operand_bytes(problem: GemmProblem) -> int:
     return sum(part.nbytes for part in _parts(problem) if part.name != "negated bias")
 
 
-def _offsets(parts: list[_Part]) -> tuple[dict[str, int], int]:
-    """Return where in a set each operand's room begins, and how far the sets are apart."""
+def _offsets(parts: list[_Part], place: int) -> tuple[dict[str, int], int]:
+    """Return where in a set each operand's room begins, and where the last one ends; a set's place decides it."""
+    # The same in each process, so that what is measured again is measured alike.
+    rng = random.Random(place)  # noqa: S311 - a layout, not a secret
     offsets, end = {}, 0
     for part in parts:
-        offsets[part.name] = begin = _rounded(end, part.page_bytes)
+        later = rng.randint(0, _MOST_PAGES_LATER) if place else 0
+        offsets[part.name] = begin = _rounded(end, part.page_bytes) + later * part.page_bytes
         end = begin + part.room
-    return offsets, _rounded(end, max(part.page_bytes for part in parts))
+    return offsets, end
+
+
+def _step_of(parts: list[_Part]) -> int:
+    """Return how far sets are apart, whatever their places."""
+    end = max(_offsets(parts, place)[1] for place in range(_PLACES))
+    return _rounded(end, max(part.page_bytes for part in parts))
 
 
 def _rounded(number: int, step: int) -> int:
@@ -122,7 +137,8 @@ class Scratch:
         self.problem = problem
         self._stream = stream
         self._parts = {part.name: part for part in _parts(problem)}
-        self._offsets, self._step = _offsets(_parts(problem))
+        self._offsets = [_offsets(_parts(problem), place)[0] for place in range(min(sets, _PLACES))]
+        self._step = _step_of(_parts(problem))
         self._buffer = DeviceBuffer(ordinal, self._step * sets + _PAGE_BYTES)
         self._base = _rounded(self._buffer.address, _PAGE_BYTES)
         try:
@@ -130,13 +146,13 @@ class Scratch:
         except BaseException:
             self._buffer.free()
             raise
-        self.sets = [self._set(self._base + place * self._step) for place in range(sets)]
+        self.sets = [self._set(place) for place in range(sets)]
         self.checks = (self.sets[0], self._scaled(self.sets[0]))
 
     def part(self, name: str) -> tuple[int, DType, Layout]:
         """Return address, type and layout of an operand of the first set."""
         part = self._parts[name]
-        return self._addresses(self._base)[name], part.dtype, part.layout
+        return self._addresses(0)[name], part.dtype, part.layout
 
     def guarded_output(self) -> tuple[int, int]:
         """Return address and bytes of the first set's result with the guards on both sides."""
@@ -162,8 +178,9 @@ class Scratch:
 
     def _fill(self, ordinal: int, sets: int) -> None:
         cuda, stream, base = driver(), self._stream, self._base
-        check(cuda.cuMemsetD32Async(base, _BESIDE_OPERANDS, self._step // 4, stream), "clearing operands")
-        addresses = self._addresses(base)
+        places = len(self._offsets)
+        check(cuda.cuMemsetD32Async(base, _BESIDE_OPERANDS, places * self._step // 4, stream), "clearing operands")
+        addresses = self._addresses(0)
         if "c" in self._parts:
             # Copied into results, with what is between its rows.
             nbytes = self._parts["c"].nbytes
@@ -185,22 +202,29 @@ class Scratch:
             if numbers.first and first:
                 fill_part(name, ends, first)
             fill_part(name, ends, numbers.last, last)
-        done = 1
+        for place in range(1, places):
+            for name, part in self._parts.items():
+                there = base + place * self._step + self._offsets[place][name]
+                copied = cuda.cuMemcpyDtoDAsync(there, base + self._offsets[0][name], part.room, stream)
+                check(copied, "copying an operand")
+        done = places
         while done < sets:
+            # As many as all places, or twice, four times as many: what lies where repeats.
             count = min(done, sets - done)
             copied = cuda.cuMemcpyDtoDAsync(base + done * self._step, base, count * self._step, stream)
             check(copied, "copying operands")
             done += count
 
-    def _addresses(self, base: int) -> dict[str, int]:
+    def _addresses(self, number: int) -> dict[str, int]:
+        base, offsets = self._base + number * self._step, self._offsets[number % _PLACES]
         # A wider result is aligned to its own elements at least.
         return {
-            name: base + self._offsets[name] + max(self.problem.alignment, part.dtype.itemsize) % 16
+            name: base + offsets[name] + max(self.problem.alignment, part.dtype.itemsize) % 16
             for name, part in self._parts.items()
         }
 
-    def _set(self, base: int) -> ScratchSet:
-        addresses = self._addresses(base)
+    def _set(self, number: int) -> ScratchSet:
+        addresses = self._addresses(number)
         return ScratchSet(
             left=addresses["left"],
             right=addresses["right"],

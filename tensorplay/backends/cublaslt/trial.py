@@ -25,6 +25,8 @@ from tensorplay.locks import ForkSafeLock
 __all__ = ["CudaTrial", "cuda_trial"]
 
 _MOST_SETS = 128
+# With a single one, however large, a launch would find in the cache what the one before it has read.
+_FEWEST_SETS = 2
 # A trial may take this part of free memory: the caller's own operands need room too.
 _MEMORY_SHARE = 4
 _WARMING_NS = 3_000_000
@@ -162,7 +164,8 @@ def cuda_trial(problem: GemmProblem, *, rotating_bytes: int) -> Iterator[CudaTri
         raise MemoryError(
             f"measuring needs {one} bytes of scratch operands; allowed: {allowed}, a quarter of the free memory"
         )
-    sets = max(1, min(rotating_bytes // operand_bytes(problem) + 1, allowed // one, _MOST_SETS))
+    wanted = max(_FEWEST_SETS, rotating_bytes // operand_bytes(problem) + 1)
+    sets = max(1, min(wanted, allowed // one, _MOST_SETS))
     buffers, stream = workspaces(ordinal), private_stream(ordinal)
     lock = _one_at_a_time(ordinal)
     if lock.is_held_here():

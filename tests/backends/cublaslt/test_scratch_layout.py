@@ -16,12 +16,16 @@ def posed(name: str, m: int, n: int, k: int, *, bias: bool, accumulate: bool) ->
     return GemmProblem(dtype=dtype, m=m, n=n, k=k, device="0", bias=bias, accumulate=accumulate)
 
 
-@given(DTYPES, SIZES, SIZES, SIZES, st.booleans(), st.booleans())
+PLACES = st.integers(0, 15)
+
+
+@given(DTYPES, SIZES, SIZES, SIZES, st.booleans(), st.booleans(), PLACES)
 def test_operands_begin_at_pages_and_are_kept_apart_by_guards(
-    name: str, m: int, n: int, k: int, bias: bool, accumulate: bool
+    name: str, m: int, n: int, k: int, bias: bool, accumulate: bool, place: int
 ) -> None:
-    parts = _parts(posed(name, m, n, k, bias=bias, accumulate=accumulate))
-    offsets, step = _offsets(parts)
+    problem = posed(name, m, n, k, bias=bias, accumulate=accumulate)
+    parts, step = _parts(problem), set_bytes(problem)
+    offsets, last = _offsets(parts, place)
     end = -GUARD_BYTES
     for part in parts:
         begin = offsets[part.name]
@@ -29,14 +33,23 @@ def test_operands_begin_at_pages_and_are_kept_apart_by_guards(
         assert begin >= end + GUARD_BYTES
         # An operand of a lesser alignment begins up to 15 bytes later.
         end = begin + 15 + part.nbytes
-    assert step >= end + GUARD_BYTES
+    assert step >= last >= end + GUARD_BYTES
     assert all(step % part.page_bytes == 0 for part in parts)
 
 
 def test_large_operands_begin_as_a_framework_s_do() -> None:
     parts = _parts(posed("float32", 256, 64, 1024, bias=False, accumulate=False))
-    offsets, _ = _offsets(parts)
-    assert {offset % (1 << 16) for offset in offsets.values()} == {0}
+    for place in range(16):
+        offsets, _ = _offsets(parts, place)
+        assert {offset % (1 << 16) for offset in offsets.values()} == {0}
+
+
+def test_operands_lie_to_each_other_in_many_ways_and_alike_in_each_process() -> None:
+    parts = _parts(posed("float16", 512, 2304, 768, bias=True, accumulate=False))
+    apart = {offsets["out"] - offsets["left"] for offsets, _ in (_offsets(parts, place) for place in range(16))}
+    assert len(apart) > 6
+    assert _offsets(parts, 5) == _offsets(parts, 5)
+    assert _offsets(parts, 0)[0]["left"] == 0
 
 
 @given(DTYPES, SIZES, SIZES, SIZES)
