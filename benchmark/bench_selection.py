@@ -84,7 +84,7 @@ def _run(parts: Sequence[str], words: Sequence[str], setting: Setting, options: 
         ours = ["--results", str(results), "--work", str(setting.work if options.work else temporary)]
         for part in parts:
             left = end - time.monotonic()
-            if left < max(_GRACE_SECONDS, shortest_seconds(part, setting)):
+            if left < max(_GRACE_SECONDS, shortest_seconds(part, len(wanted_items(part, setting)), setting)):
                 sys.stderr.write(f"{part} is left out: the time is up\n")
                 continue
             command = [sys.executable, str(Path(__file__).resolve()), *words, *ours, "--part", part]

@@ -29,9 +29,9 @@ def estimated_seconds(part: str, items: int, setting: Setting) -> float:
     return _START + (_CEILINGS if part in {"shapes", "decode"} else 0.0) + items * each
 
 
-def shortest_seconds(part: str, setting: Setting) -> float:
-    """Return about how many seconds a part takes before it has anything to keep."""
-    return estimated_seconds(part, BATCH if part == "again" else 1, setting)
+def shortest_seconds(part: str, items: int, setting: Setting) -> float:
+    """Return about how many seconds a part of so many items takes before it has anything to keep."""
+    return estimated_seconds(part, min(items, BATCH) if part == "again" else 1, setting)
 
 
 def plan_text(counts: dict[str, int], setting: Setting) -> str:
