@@ -305,6 +305,7 @@ def test_sets_of_operands_hold_the_same_numbers_and_lie_in_different_ways(backen
 def test_there_are_two_sets_at_least_so_that_no_launch_reads_what_the_one_before_has_read(
     backend: CublasLtBackend,
 ) -> None:
-    with backend.open_trial(posed("float32"), rotating_bytes=0) as trial:
-        assert isinstance(trial, CudaTrial)
-        assert len(trial._scratch.sets) == 2
+    for rotating_bytes, sets in ((1, 2), (0, 1)):
+        with backend.open_trial(posed("float32"), rotating_bytes=rotating_bytes) as trial:
+            assert isinstance(trial, CudaTrial)
+            assert len(trial._scratch.sets) == sets, "nothing rotates only where that is turned off"

@@ -164,7 +164,7 @@ def cuda_trial(problem: GemmProblem, *, rotating_bytes: int) -> Iterator[CudaTri
         raise MemoryError(
             f"measuring needs {one} bytes of scratch operands; allowed: {allowed}, a quarter of the free memory"
         )
-    wanted = max(_FEWEST_SETS, rotating_bytes // operand_bytes(problem) + 1)
+    wanted = max(_FEWEST_SETS, rotating_bytes // operand_bytes(problem) + 1) if rotating_bytes else 1
     sets = max(1, min(wanted, allowed // one, _MOST_SETS))
     buffers, stream = workspaces(ordinal), private_stream(ordinal)
     lock = _one_at_a_time(ordinal)
