@@ -112,7 +112,7 @@ def test_each_gpu_is_done_with_a_step_in_time(plan: list[Job]) -> None:
         seconds[job[:3]] = seconds.get(job[:3], 0) + job.seconds
     assert max(seconds.values()) <= LIMIT - 40
     wall = {step: max(took for (gpus, at, _), took in seconds.items() if (gpus, at) == ("2", step)) for step in "1234"}
-    assert sum(wall.values()) < 1500
+    assert sum(wall.values()) < 1600
 
 
 def test_a_plan_tells_about_what_the_benchmark_itself_does(plan: list[Job]) -> None:
