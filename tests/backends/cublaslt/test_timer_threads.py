@@ -22,11 +22,12 @@ def beside(name: str) -> Iterator[None]:
 def test_a_thread_of_the_program_is_company_and_one_of_ours_is_not() -> None:
     others = [each for each in threading.enumerate() if each is not threading.current_thread()]
     before = _is_alone()
-    assert before is (not [each for each in others if not each.name.startswith("tensorplay")])
+    # One of an earlier test may end meanwhile, and then it is alone after all.
+    assert before or [each for each in others if not each.name.startswith("tensorplay")]
     with beside("loader"):
         assert not _is_alone()
     with beside("tensorplay-service"):
-        assert _is_alone() is before
+        assert _is_alone() or not before
 
 
 def test_on_a_thread_of_ours_the_main_thread_is_company() -> None:
