@@ -8,7 +8,7 @@ __all__ = ["estimated_seconds", "plan_text", "shortest_seconds"]
 # Of a process: interpreter, torch, the CUDA context and the libraries' first calls.
 _START = 8.0
 # Of each search: everything before and after it.
-_AROUND = 0.8
+_AROUND = 0.3
 # Of a shape's comparison without the search: JAX's compiler, nvmath's autotune, captures, rounds.
 _COMPARISON = 3.0
 _CEILINGS = 5.0
@@ -22,7 +22,7 @@ def estimated_seconds(part: str, items: int, setting: Setting) -> float:
         "shapes": search + _COMPARISON,
         "fresh": _FRESH,
         "decode": search + _DECODE,
-        "again": setting.repeats * search + _COMPARED + (setting.repeats + 1) * _START / 2 / BATCH,
+        "again": setting.repeats * search + _COMPARED + 2 * _START / BATCH,
         "quality": search + setting.long_seconds + _AROUND + _COMPARED,
         "wrong": _CHUNK,
     }[part]

@@ -135,7 +135,7 @@ def test_each_gpu_runs_its_jobs_of_the_last_commit_and_goes_on_after_a_failure(
     assert "gpu_bench 7 selection  --parts quality --shapes 30::5\n" in done.stdout
     assert "not committed" not in done.stdout
     # Half as long again as it should take, and some more.
-    assert "--parts decode\nlimit 130\n" in done.stdout
+    assert "--parts decode\nlimit 122\n" in done.stdout
     out = tmp_path / "out"
     assert {path.name for path in out.iterdir()} == {"gpu0.tgz", "gpu1.tgz", "summary.txt"}
     assert (out / "summary.txt").read_text() == done.stdout
@@ -152,7 +152,7 @@ def test_one_gpu_runs_tests_and_parts_one_after_another(run: Callable[..., subpr
 
 
 def test_what_needs_no_quiet_gpu_is_shared_by_processes(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    done = run("5")
+    done = run("6")
     told = sorted(line for line in done.stdout.splitlines() if line.startswith("gpu_"))
     assert told == [f"gpu_bench 0 selection  --parts wrong --share {share}/4" for share in range(4)]
     assert done.stdout.count("limit 370\n") == 4
@@ -172,14 +172,14 @@ def test_without_a_commit_the_tree_itself_is_measured_and_that_is_told(
 
 
 def test_what_would_begin_too_late_is_left_out_and_told(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    done = run("3", LIMIT="20")
-    assert done.stdout.count("not run: the time is up") == 6
+    done = run("4", LIMIT="20")
+    assert done.stdout.count("not run: the time is up") == 4
     assert "== again_b (not run: the time is up)" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("step", "environment", "said"),
-    [("8", {}, "allowed: 1:1 1:2"), ("1", {"GPUS": "2", "CUDA_VISIBLE_DEVICES": "3"}, "names 1 GPUs; needed: 2")],
+    [("7", {}, "allowed: 1:1 1:2"), ("1", {"GPUS": "2", "CUDA_VISIBLE_DEVICES": "3"}, "names 1 GPUs; needed: 2")],
 )
 def test_a_step_that_cannot_be_run_is_refused(
     run: Callable[..., subprocess.CompletedProcess[str]], step: str, environment: dict[str, str], said: str
