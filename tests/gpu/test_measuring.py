@@ -163,6 +163,7 @@ def test_fifty_shapes_leave_nothing_behind(backend: CublasLtBackend) -> None:
         with backend.open_trial(problem, rotating_bytes=8 << 20) as trial:
             for plan in (backend.first_choice(problem), *backend.candidates(problem, LISTED)):
                 trial.timer.warm_up(plan)
+                assert trial.timer.screen(plan, 4) > 0
                 trial.timer.sample([plan])
                 trial.output(plan)
 
