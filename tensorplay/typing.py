@@ -33,10 +33,11 @@ class Pending(NamedTuple):
     Attributes
     ----------
     wait : callable
-        Waits a few milliseconds at most for any that is being made, for whoever has nothing else to do.
+        Waits for any that is being made, for whoever has nothing else to do: a few milliseconds at most, and no longer
+        than the seconds it is given.
     """
 
-    wait: Callable[[], object]
+    wait: Callable[[float], object]
 
 
 class Timer(Protocol[CandidateT_contra]):

@@ -82,16 +82,17 @@ class GuardedBackend(Backend):
 
     def candidates(self, problem: GemmProblem, query: CandidateQuery) -> Iterable[Plan]:
         """Yield the wrapped backend's, without killers."""
-        return (plan for plan in self._backend.candidates(problem, query) if not self._is_killer(problem, plan))
+        killers = self._killers_of(problem)
+        return (plan for plan in self._backend.candidates(problem, query) if plan.kernel not in killers)
 
     def neighbours(self, problem: GemmProblem, plan: Plan, query: CandidateQuery) -> Iterable[Plan | Pending]:
         """Yield the wrapped backend's, without killers."""
-        found = self._backend.neighbours(problem, plan, query)
-        return (each for each in found if isinstance(each, Pending) or not self._is_killer(problem, each))
+        killers, found = self._killers_of(problem), self._backend.neighbours(problem, plan, query)
+        return (each for each in found if isinstance(each, Pending) or each.kernel not in killers)
 
     def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:
         """Return the wrapped backend's; a killer is not available."""
-        if (signature_of(problem), kernel) in self._killers:
+        if kernel in self._killers_of(problem):
             raise KernelUnavailableError(f"{kernel} took down the process that measured it")
         return self._backend.rebuild(problem, kernel)
 
@@ -126,8 +127,10 @@ class GuardedBackend(Backend):
         with self._backend.open_trial(problem, rotating_bytes=rotating_bytes) as trial:
             yield _GuardedTrial(trial, _Guard(trial, first, self._announce, self._lost))
 
-    def _is_killer(self, problem: GemmProblem, plan: Plan) -> bool:
-        return (signature_of(problem), plan.kernel) in self._killers
+    def _killers_of(self, problem: GemmProblem) -> frozenset[str]:
+        # Once for all candidates: a search sees thousands of them.
+        signature = signature_of(problem)
+        return frozenset(kernel for killed, kernel in self._killers if killed == signature)
 
 
 class _Guard:

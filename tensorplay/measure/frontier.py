@@ -102,7 +102,7 @@ class Frontier(Generic[T]):
         self._waiting: list[Waiting[T]] = []
         self._open: list[_Asked[T]] = []
         self._pending: list[_Asked[T]] = []
-        self._wait: Callable[[], object] = _nothing
+        self._wait: Callable[[float], object] = _nothing
         self._numbers = count()
         self._best = math.inf
 
@@ -131,15 +131,16 @@ class Frontier(Generic[T]):
         """Return up to `size` candidates, most promising first; none when nothing is left, or time is over."""
         self._reopen()
         if len(self._waiting) < _POOL:
-            while self._open and not self._ask(is_over) and not is_over():
+            while self._open and not is_over() and not self._ask(is_over):
                 continue
         while len(self._waiting) < size and not is_over():
-            if not self._open:
-                if self._waiting or not self._pending:
-                    break
-                self._wait()
+            if self._open:
+                self._ask(is_over)
+            elif self._waiting or not self._pending:
+                break
+            else:
+                self._wait(self._deadline.remaining_seconds())
                 self._reopen()
-            self._ask(is_over)
         ranked = heapq.nsmallest(MOST_WAITING, self._waiting, key=self._expected)
         taken, self._waiting = ranked[:size], ranked[size:]
         return taken
@@ -179,5 +180,5 @@ class Frontier(Generic[T]):
         return waiting.parent.score + expected + _RANK_COST * waiting.rank
 
 
-def _nothing() -> None:
+def _nothing(_seconds: float) -> None:
     return

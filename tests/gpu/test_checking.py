@@ -294,7 +294,7 @@ def test_sets_of_operands_hold_the_same_numbers_and_lie_in_different_ways(backen
             stored = [bytes_from_device(getattr(each, part), nbytes, stream) for each in scratch.sets]
             assert any(stored[0])
             assert all((each == stored[0]).all() for each in stored), part
-        apart = {each.right - each.left for each in scratch.sets}
+        apart = {(each.right - each.left, each.out - each.right) for each in scratch.sets}
         assert len(apart) > 4
         addresses = sorted(
             getattr(each, part) for each in scratch.sets for part in ("left", "right", "out", "c", "bias")

@@ -120,6 +120,19 @@ def test_asking_ends_when_time_is_over() -> None:
     assert len(asked) == 3
 
 
+def test_nobody_is_asked_once_time_is_over() -> None:
+    asked: list[str] = []
+
+    def neighbours(at: str) -> Iterator[str]:
+        asked.append(at)
+        yield f"{at}_n1"
+
+    frontier = Frontier(neighbours, str, Effects(), [], Deadline(ManualClock()))
+    frontier.open(point("k", 0.0))
+    assert frontier.take(12, lambda: True) == []
+    assert not asked
+
+
 def test_neighbours_that_have_to_be_compiled_do_not_keep_the_others_waiting() -> None:
     clock = ManualClock()
 
@@ -155,12 +168,14 @@ class Workshop:
         self._to_make = list(kernels)
         self._made: list[str] = []
         self.waits = 0
+        self.given: list[float] = []
 
     def make_one(self) -> None:
         self._made.append(self._to_make.pop(0))
 
-    def wait(self) -> None:
+    def wait(self, seconds: float) -> None:
         self.waits += 1
+        self.given.append(seconds)
         self.make_one()
 
     def __iter__(self) -> Iterator[str | Pending]:
@@ -168,11 +183,13 @@ class Workshop:
             yield self._made.pop(0) if self._made else Pending(self.wait)
 
 
-def frontier_with(workshop: Workshop, others: Mapping[str, Sequence[str]]) -> Frontier[str]:
+def frontier_with(
+    workshop: Workshop, others: Mapping[str, Sequence[str]], seconds: float | None = None
+) -> Frontier[str]:
     def neighbours(at: str) -> Iterable[str | Pending]:
         return workshop if at == "slow_1" else others.get(at, ())
 
-    return Frontier(neighbours, str, Effects(), [], Deadline(ManualClock()))
+    return Frontier(neighbours, str, Effects(), [], Deadline(ManualClock(), seconds))
 
 
 def test_who_is_still_being_made_holds_up_nobody() -> None:
@@ -205,6 +222,21 @@ def test_nobody_waits_for_one_that_is_being_made_once_time_is_over() -> None:
     frontier.open(point("slow_1", 0.0))
     assert frontier.take(4, lambda: True) == []
     assert workshop.waits == 0
+
+
+def test_who_waits_is_told_how_much_time_is_left() -> None:
+    workshop = Workshop("slow_2")
+    frontier = frontier_with(workshop, {}, seconds=0.25)
+    frontier.open(point("slow_1", 0.0))
+    assert taken(frontier) == ["slow_2"]
+    assert workshop.given == [0.25]
+
+
+def test_time_that_is_over_after_a_wait_lets_nobody_be_asked() -> None:
+    workshop = Workshop("slow_2", "slow_3")
+    frontier = frontier_with(workshop, {})
+    frontier.open(point("slow_1", 0.0))
+    assert frontier.take(4, lambda: workshop.waits > 0) == []
 
 
 def test_a_point_whose_neighbours_are_being_made_is_spread_over_like_the_others() -> None:

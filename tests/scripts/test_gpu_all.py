@@ -22,7 +22,7 @@ LIMIT = 560
 TOLD = """#!/bin/bash
 echo "$(basename "$0") $CUDA_VISIBLE_DEVICES $PARTS ${FILES-} ${SELECTION-}" >"$1/summary.txt"
 echo "limit $LIMIT" >>"$1/summary.txt"
-((LIMIT > 0)) && [[ $PARTS != tunable ]]
+((LIMIT > 0)) && [[ $PARTS != tunable && ( -z ${FAILING-} || $SELECTION != *"$FAILING" ) ]]
 """
 
 
@@ -156,6 +156,16 @@ def test_what_needs_no_quiet_gpu_is_shared_by_processes(run: Callable[..., subpr
     told = sorted(line for line in done.stdout.splitlines() if line.startswith("gpu_"))
     assert told == [f"gpu_bench 0 selection  --parts wrong --share {share}/4" for share in range(4)]
     assert done.stdout.count("limit 370\n") == 4
+    assert "== wrong on GPU 0 (exit 0, " in done.stdout
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_a_process_that_fails_beside_others_is_told_and_ends_none_of_them(
+    run: Callable[..., subprocess.CompletedProcess[str]], share: int
+) -> None:
+    done = run("6", FAILING=f"--share {share}/4")
+    assert "== wrong on GPU 0 (exit 1, " in done.stdout
+    assert done.stdout.count("gpu_bench 0 selection") == 4
 
 
 def test_tests_of_several_devices_see_them_all(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:

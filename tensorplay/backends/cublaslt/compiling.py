@@ -27,12 +27,10 @@ _beginning = ForkSafeLock()
 def begin_compiling(sources: Sequence[str], capability: tuple[int, int]) -> None:
     """Let the sources be compiled on threads of their own, which end when they are done; waits for nothing."""
     with _beginning:
-        # Whoever waits for one may take it out meanwhile.
-        for key in list(_waiting)[: max(0, len(_waiting) + len(sources) - _MOST_WAITING)]:
-            _waiting.pop(key, None)
-        new = [source for source in sources if (source, capability) not in _waiting]
+        new = [source for source in dict.fromkeys(sources) if (source, capability) not in _waiting]
         if not new:
             return
+        _let_go(len(_waiting) + len(new) - _MOST_WAITING)
         pool = ThreadPoolExecutor(min(at_once(), len(new)), thread_name_prefix="tensorplay-compile")
         try:
             for source in new:
@@ -65,15 +63,23 @@ def is_compiling(source: str, capability: tuple[int, int]) -> bool:
 
 
 def has_room() -> bool:
-    """Return whether another one begun now would have a processor of its own."""
-    return len(_unfinished()) < at_once()
+    """Return whether another one begun now would have a processor of its own, beside whoever measures meanwhile."""
+    return len(_unfinished()) < max(1, min(at_once(), usable_cpus() - 1))
 
 
-def wait_for_any() -> None:
-    """Wait until one more is compiled, a few milliseconds at most."""
+def wait_for_any(seconds: float) -> None:
+    """Wait until one more is compiled: a few milliseconds at most, and no longer than so many seconds."""
     unfinished = _unfinished()
     if unfinished:
-        wait(unfinished, _WAIT_SECONDS, FIRST_COMPLETED)
+        wait(unfinished, max(0.0, min(_WAIT_SECONDS, seconds)), FIRST_COMPLETED)
+
+
+def _let_go(count: int) -> None:
+    # What is done first, the oldest of it: one that is let go while a thread works on it is compiled twice.
+    known = sorted(_waiting.items(), key=lambda each: not each[1].done())
+    for key, _ in known[: max(0, count)]:
+        # Whoever waits for one may take it out meanwhile.
+        _waiting.pop(key, None)
 
 
 def _unfinished() -> list[Future[bytes]]:

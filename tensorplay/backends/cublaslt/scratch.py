@@ -28,7 +28,7 @@ _PAGE_BYTES = 1 << 16
 # How operands of programs lie to each other differs from call to call, and kernels of some microseconds are up to 4 %
 # slower in one place than in another. So sets differ too: each operand begins some of its pages later, in as many ways.
 _PLACES = 16
-_MOST_PAGES_LATER = 7
+_MOST_PAGES_LATER = 3
 
 # No numbers either, in every type, but other ones: arithmetic on what is beside operands may hand them on.
 _BESIDE_OPERANDS = 0x7FFF7FFF

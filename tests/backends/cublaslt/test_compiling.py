@@ -1,9 +1,10 @@
 """Kernels are compiled several at once, each once, on threads that nobody need know of."""
 
+import math
 import os
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Compil
     monkeypatch.setattr(compiler_module, "_compiler_version", lambda: "1.0")
     monkeypatch.setattr(compiling, "kernel_files", lambda: files)
     monkeypatch.setattr(compiling, "at_once", lambda: 4)
+    monkeypatch.setattr(compiling, "usable_cpus", lambda: 16)
     yield made
     made.is_open.set()
     compiling._waiting.clear()
@@ -133,6 +135,35 @@ def test_what_nobody_asks_for_is_let_go(compiler: Compiler) -> None:
     assert code_of("0, 0", CAPABILITY) == b"code of 0, 0"
 
 
+def test_what_is_done_is_let_go_before_what_is_under_way(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_MOST_WAITING", 4)
+    begin_compiling(["one"], CAPABILITY)
+    wait_until_under_way(compiler, 1)
+    done = [Future[bytes]() for _ in range(3)]
+    for number, future in enumerate(done):
+        future.set_result(b"code")
+        compiling._waiting[f"done {number}", CAPABILITY] = future
+    begin_compiling(["two"], CAPABILITY)
+    assert is_compiling("one", CAPABILITY), "it would be compiled a second time"
+    assert [source for source, _ in compiling._waiting] == ["one", "done 1", "done 2", "two"]
+    begin_compiling(["two", "two", "one"], CAPABILITY)
+    assert len(compiling._waiting) == 4, "what is there already needs no place"
+    compiler.is_open.set()
+    assert code_of("one", CAPABILITY) == b"code of one"
+    assert code_of("two", CAPABILITY) == b"code of two"
+    assert sorted(compiler.compiled) == ["one", "two"]
+
+
+def test_a_source_that_comes_twice_is_compiled_once(compiler: Compiler) -> None:
+    begin_compiling(["one", "one"], CAPABILITY)
+    compiler.is_open.set()
+    assert code_of("one", CAPABILITY) == b"code of one"
+    for thread in threading.enumerate():
+        if thread.name.startswith("tensorplay-compile"):
+            thread.join(LONG_S)
+    assert compiler.compiled == ["one"]
+
+
 def test_without_threads_each_is_compiled_when_it_is_asked_for(
     compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,16 +197,17 @@ def test_who_is_compiled_can_be_asked_without_waiting(compiler: Compiler) -> Non
     assert is_compiling("one", CAPABILITY)
     assert not is_compiling("one", (8, 0))
     wait_until_under_way(compiler, 1)
-    wait_for_any()
+    for seconds in (-1.0, 0.0, 1e9, math.inf):
+        wait_for_any(seconds)
     assert is_compiling("one", CAPABILITY), "nobody waits for longer than a few milliseconds"
     compiler.is_open.set()
     for _ in range(2000):
         if not is_compiling("one", CAPABILITY):
             break
-        wait_for_any()
+        wait_for_any(LONG_S)
     assert not is_compiling("one", CAPABILITY)
     assert code_of("one", CAPABILITY) == b"code of one"
-    wait_for_any()
+    wait_for_any(LONG_S)
 
 
 def test_there_is_room_for_as_many_as_there_are_processors(compiler: Compiler) -> None:
@@ -187,3 +219,15 @@ def test_there_is_room_for_as_many_as_there_are_processors(compiler: Compiler) -
     assert code_of("two", CAPABILITY) == b"code of two"
     # What is done takes no room, whether somebody has asked for it or not.
     assert has_room()
+
+
+@pytest.mark.parametrize(("processors", "room"), [(1, 1), (2, 1), (4, 3), (5, 4), (64, 4)])
+def test_a_processor_is_left_to_whoever_measures_meanwhile(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch, processors: int, room: int
+) -> None:
+    monkeypatch.setattr(compiling, "usable_cpus", lambda: processors)
+    begun = 0
+    while has_room():
+        begin_compiling([f"kernel {begun}"], CAPABILITY)
+        begun += 1
+    assert begun == room

@@ -47,7 +47,7 @@ def test_large_operands_begin_as_a_framework_s_do() -> None:
 def test_operands_lie_to_each_other_in_many_ways_and_alike_in_each_process() -> None:
     parts = _parts(posed("float16", 512, 2304, 768, bias=True, accumulate=False))
     apart = {offsets["out"] - offsets["left"] for offsets, _ in (_offsets(parts, place) for place in range(16))}
-    assert len(apart) > 6
+    assert len(apart) > 4
     assert _offsets(parts, 5) == _offsets(parts, 5)
     assert _offsets(parts, 0)[0]["left"] == 0
 

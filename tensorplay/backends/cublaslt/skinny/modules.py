@@ -12,7 +12,7 @@ from tensorplay.backends.cublaslt.status import check
 from tensorplay.errors import KernelUnavailableError, LaunchError
 from tensorplay.locks import ForkSafeLock
 
-__all__ = ["MOST_LOADED", "is_loaded", "loaded_function", "most_shared_bytes"]
+__all__ = ["MOST_LOADED", "is_full", "is_loaded", "loaded_function", "most_shared_bytes"]
 
 MOST_LOADED = 4096
 """Kernels kept loaded; a search of ever new shapes compiles no more of them."""
@@ -24,6 +24,11 @@ _loading = ForkSafeLock()
 def is_loaded(ordinal: int, source: str) -> bool:
     """Return whether the function of a source is loaded on a device."""
     return (ordinal, source) in _functions
+
+
+def is_full() -> bool:
+    """Return whether no more kernels are loaded, so that there is no use in compiling any."""
+    return len(_functions) >= MOST_LOADED
 
 
 def loaded_function(ordinal: int, source: str) -> Any:
@@ -55,7 +60,7 @@ def most_shared_bytes(ordinal: int) -> int:
 
 
 def _loaded(ordinal: int, source: str) -> Any:
-    if len(_functions) >= MOST_LOADED:
+    if is_full():
         raise KernelUnavailableError(f"{MOST_LOADED} skinny kernels are loaded already; no more are")
     cuda = driver()
     with current(ordinal):

@@ -1,6 +1,5 @@
 """The source of candidates `skinny`: kernels of our own for products of few rows or columns."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import ClassVar
@@ -11,7 +10,7 @@ from tensorplay.backends.cublaslt.device import device
 from tensorplay.backends.cublaslt.skinny.choice import neighbouring, varied
 from tensorplay.backends.cublaslt.skinny.configuration import SOURCE, Configuration
 from tensorplay.backends.cublaslt.skinny.estimate import estimate
-from tensorplay.backends.cublaslt.skinny.modules import is_loaded
+from tensorplay.backends.cublaslt.skinny.modules import is_full, is_loaded
 from tensorplay.backends.cublaslt.skinny.plan import skinny_plan
 from tensorplay.backends.cublaslt.skinny.shape import Shape, skinny_shape
 from tensorplay.backends.cublaslt.skinny.source_text import source_text
@@ -58,23 +57,29 @@ class SkinnySource:
     ) -> Iterator[Plan | Pending]:
         """Yield plans one step away from a kernel id of this problem, the fastest by the model first.
 
-        The next ones are compiled meanwhile; while none of them is, `Pending` comes.
+        The next ones are compiled meanwhile; while none of them is, `Pending` comes. One that is loaded already needs
+        no processor, and waits for none.
         """
         del query
-        shape, here = skinny_shape(problem), device(int(problem.device))
+        ordinal = int(problem.device)
+        shape, here = skinny_shape(problem), device(ordinal)
         beside = list(neighbouring(Configuration.of(kernel_id), shape))
         beside.sort(key=lambda each: estimate(each, shape, here.multiprocessors))
-        coming, begun = deque(beside), list[Configuration]()
-        while coming or begun:
-            while coming and len(begun) < at_once() and has_room():
-                _begin(problem, [coming[0]], shape)
-                begun.append(coming.popleft())
-            made = [each for each in begun if not is_compiling(source_text(each, shape), here.capability)]
+        # With its source each, which takes longer to write than to look up.
+        coming = ((each, source_text(each, shape)) for each in beside)
+        following, begun = next(coming, None), list[tuple[Configuration, str]]()
+        while following or begun:
+            while following and len(begun) < at_once() and (is_loaded(ordinal, following[1]) or has_room()):
+                if not (is_loaded(ordinal, following[1]) or is_full()):
+                    begin_compiling([following[1]], here.capability)
+                begun.append(following)
+                following = next(coming, None)
+            made = [each for each in begun if not is_compiling(each[1], here.capability)]
             if not made:
                 yield Pending(wait_for_any)
             for each in made:
                 begun.remove(each)
-                yield from self._plans(problem, [each])
+                yield from self._plans(problem, [each[0]])
 
     @staticmethod
     def _plans(problem: GemmProblem, configurations: Iterable[Configuration]) -> Iterator[Plan]:
@@ -87,6 +92,8 @@ class SkinnySource:
 
 
 def _begin(problem: GemmProblem, configurations: Sequence[Configuration], shape: Shape) -> None:
+    if is_full():
+        return
     ordinal = int(problem.device)
     sources = [source_text(each, shape) for each in configurations]
     begin_compiling([each for each in sources if not is_loaded(ordinal, each)], device(ordinal).capability)

@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Iterator
+from itertools import islice
 from types import SimpleNamespace
 
 import pytest
 
 from tensorplay.backends.base import CandidateQuery, Plan
 from tensorplay.backends.cublaslt import compiling
-from tensorplay.backends.cublaslt.skinny import provider
+from tensorplay.backends.cublaslt.skinny import modules, provider
 from tensorplay.backends.cublaslt.skinny.choice import neighbouring
 from tensorplay.backends.cublaslt.skinny.configuration import Configuration
 from tensorplay.backends.cublaslt.skinny.shape import skinny_shape
@@ -40,6 +41,9 @@ class Shop:
         for _ in range(count):
             self._let_go.release()
 
+    def refuse(self, *_anything: object) -> Plan:
+        raise KernelUnavailableError("no more are loaded")
+
     def plan(self, problem: GemmProblem, configuration: Configuration) -> Plan:
         source = source_text(configuration, skinny_shape(problem))
         if compiling.is_compiling(source, (9, 0)):
@@ -61,6 +65,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     monkeypatch.setattr(provider, "device", lambda _: SimpleNamespace(multiprocessors=132, capability=(9, 0)))
     for module in (compiling, provider):
         monkeypatch.setattr(module, "at_once", lambda: AT_ONCE)
+    monkeypatch.setattr(compiling, "usable_cpus", lambda: 16)
     compiling._waiting.clear()
     yield made
     made.let_go(1000)
@@ -87,7 +92,7 @@ def wait_until_one_is_made() -> None:
     for _ in range(2000):
         if any(future.done() for future in list(compiling._waiting.values())):
             return
-        compiling.wait_for_any()
+        compiling.wait_for_any(LONG_S)
     raise AssertionError("none was compiled")
 
 
@@ -111,7 +116,7 @@ def test_all_neighbours_come_once_in_the_end_and_nobody_waits_for_the_compiler(
     found = []
     for each in provider.SkinnySource().neighbours(problem, kernel_id(), SEARCH):
         if isinstance(each, Pending):
-            each.wait()
+            each.wait(LONG_S)
         else:
             found.append(each.kernel)
     beside = {str(each.kernel_id) for each in neighbouring(Configuration.of(kernel_id()), skinny_shape(problem))}
@@ -137,3 +142,44 @@ def test_one_that_cannot_be_had_is_passed_over(shop: Shop, problem: GemmProblem)
     neighbours = provider.SkinnySource().neighbours(problem, kernel_id(), SEARCH)
     found = {each.kernel for each in neighbours if isinstance(each, Plan)}
     assert found == set(beside[1::2])
+
+
+def test_those_that_are_loaded_wait_for_no_processor(
+    shop: Shop, problem: GemmProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiling.begin_compiling(["one", "two", "three"], (9, 0))
+    assert not compiling.has_room()
+    shape = skinny_shape(problem)
+    beside = list(neighbouring(Configuration.of(kernel_id()), shape))
+    loaded = {source_text(each, shape) for each in beside}
+    monkeypatch.setattr(provider, "is_loaded", lambda _, source: source in loaded)
+    monkeypatch.setattr(provider, "skinny_plan", lambda _, each: Plan(problem, str(each.kernel_id), lambda *_: None))
+    found = list(islice(provider.SkinnySource().neighbours(problem, kernel_id(), SEARCH), 100))
+    assert {each.kernel for each in found if isinstance(each, Plan)} == {str(each.kernel_id) for each in beside}
+    assert len(found) == len(beside), "nothing is being made, so nobody need ask again"
+
+
+def test_without_threads_all_come_and_none_is_waited_for(
+    shop: Shop, problem: GemmProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    shop.let_go(1000)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    found = list(provider.SkinnySource().neighbours(problem, kernel_id(), SEARCH))
+    beside = {str(each.kernel_id) for each in neighbouring(Configuration.of(kernel_id()), skinny_shape(problem))}
+    assert {each.kernel for each in found if isinstance(each, Plan)} == beside
+    assert len(found) == len(beside)
+
+
+def test_nothing_is_compiled_once_no_more_kernels_are_loaded(
+    shop: Shop, problem: GemmProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modules, "_functions", dict.fromkeys(range(modules.MOST_LOADED)))
+    monkeypatch.setattr(provider, "skinny_plan", shop.refuse)
+    source = provider.SkinnySource()
+    assert list(source.candidates(problem, SEARCH)) == []
+    assert list(source.neighbours(problem, kernel_id(), SEARCH)) == []
+    assert not compiling._waiting
+    assert not shop.begun
