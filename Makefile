@@ -48,7 +48,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(STAMP): pyproject.toml scripts/setup
+$(STAMP): pyproject.toml setup.py scripts/setup tensorplay/ops/_layout_key.c
 	PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/setup
 	touch $(STAMP)
 
@@ -57,4 +57,4 @@ build/demo-venv/.installed: pyproject.toml scripts/setup
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo *.egg-info
+	rm -rf $(VENV) build dist demo *.egg-info tensorplay/ops/*.so

@@ -22,6 +22,7 @@ from harness.winners import write_winners
 
 from tensorplay.gemm import signature_of
 from tensorplay.gemm.problem import CPU
+from tensorplay.ops.keyed import layout_key
 from tensorplay.ops.layout import matrix_problem
 from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.process import state
@@ -111,6 +112,7 @@ def measure(quick: bool) -> Result:
             "order": "A B C C B A, another each round",
             "processor share of others": [before.others, after.others],
             "winners": winners,
+            "hits are looked up in": "C" if layout_key else "Python",
         },
     )
 

@@ -1,9 +1,12 @@
 """What is built from a clean copy is what the repository holds: every module, the marker of types, the web files."""
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,8 +19,10 @@ import pytest
 
 import tensorplay
 from tensorplay.cli.main import main
+from tensorplay.ops.keyed import layout_key
 
 ROOT = Path(__file__).parents[1]
+EXTENSION = f"tensorplay/ops/_layout_key{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 Test = Callable[..., None]
 
@@ -44,28 +49,48 @@ def document() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
-    """Give a wheel that was built from a clean copy."""
-    copy, built = tmp_path_factory.mktemp("copy") / "tensorplay", tmp_path_factory.mktemp("built")
-    left_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "demo", "results")
-    shutil.copytree(ROOT, copy, ignore=left_out)
+def clean_copy(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Return what makes a copy of the sources, without anything that was built from them."""
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "*.so", "build", "dist", "demo", "results")
+
+    def copy() -> Path:
+        return Path(shutil.copytree(ROOT, tmp_path_factory.mktemp("copy") / "tensorplay", ignore=left_out))
+
+    return copy
+
+
+def _build_wheel(copy: Path, into: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
     options = ["--no-build-isolation"] if _builds_here() else []
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        *options,
-        "--wheel-dir",
-        str(built),
-        str(copy),
-    ]
-    subprocess.run(command, check=True)
+    command = [sys.executable, "-m", "pip", "wheel", "--verbose", "--no-deps", *options]
+    command += ["--wheel-dir", str(into), str(copy)]
+    done = subprocess.run(command, env=os.environ | environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="session")
+def wheel(clean_copy: Callable[[], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    """Give a wheel that was built from a clean copy."""
+    built = tmp_path_factory.mktemp("built")
+    _build_wheel(clean_copy(), built)
     (path,) = built.iterdir()
     with zipfile.ZipFile(path) as opened:
         yield opened
+
+
+def _compiles_here() -> bool:
+    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    return shutil.which(compiler.split()[0]) is not None and Path(sysconfig.get_path("include"), "Python.h").is_file()
+
+
+def _sources_of_a_wheel() -> set[str]:
+    files = {str(path.relative_to(ROOT)) for path in ROOT.glob("tensorplay/**/*.py*") if path.suffix in {".py", ".pyi"}}
+    web = {f"tensorplay/{path.relative_to(ROOT)}" for path in ROOT.glob("web/**/*") if path.is_file()}
+    return files | {name for name in web if "__pycache__" not in name} | {"tensorplay/py.typed"}
+
+
+def _held(wheel: zipfile.ZipFile) -> set[str]:
+    return {name for name in wheel.namelist() if ".dist-info/" not in name}
 
 
 def _packages_on_disk() -> set[str]:
@@ -100,10 +125,44 @@ def test_what_is_imported_is_what_is_required(document: dict[str, Any]) -> None:
 
 @of_the_wheel
 def test_a_wheel_holds_every_module_and_data_file_and_nothing_else(wheel: zipfile.ZipFile) -> None:
-    held = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    modules = {str(path.relative_to(ROOT)) for path in ROOT.glob("tensorplay/**/*.py")}
-    web = {f"tensorplay/{path.relative_to(ROOT)}" for path in ROOT.glob("web/**/*") if path.is_file()}
-    assert held == modules | {name for name in web if "__pycache__" not in name} | {"tensorplay/py.typed"}
+    assert _held(wheel) == _sources_of_a_wheel() | ({EXTENSION} if _compiles_here() else set())
+
+
+@of_the_wheel
+def test_without_a_compiler_a_wheel_lacks_the_extension_alone_and_the_build_says_so(
+    clean_copy: Callable[[], Path], tmp_path: Path
+) -> None:
+    done = _build_wheel(clean_copy(), tmp_path, CC="/nonexistent/cc")
+    assert 'building extension "tensorplay.ops._layout_key" failed' in done.stdout + done.stderr
+    (path,) = tmp_path.iterdir()
+    with zipfile.ZipFile(path) as opened:
+        assert _held(opened) == _sources_of_a_wheel()
+        opened.extractall(tmp_path / "installed")  # noqa: S202 - made here
+    code = (
+        "import numpy, tensorplay; from tensorplay.ops.keyed import layout_key;"
+        "print(layout_key, tensorplay.mm(numpy.ones((2, 3)), numpy.ones((3, 4))).sum())"
+    )
+    command = [sys.executable, "-P", "-W", "error", "-c", code]
+    environ = os.environ | {"PYTHONPATH": str(tmp_path / "installed")}
+    ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("None 24.0\n", "")
+
+
+@of_the_wheel
+def test_a_source_distribution_holds_what_the_extension_is_built_from(
+    clean_copy: Callable[[], Path], tmp_path: Path
+) -> None:
+    code = f"from setuptools.build_meta import build_sdist; build_sdist({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=clean_copy(), check=True, capture_output=True)
+    (path,) = tmp_path.iterdir()
+    with tarfile.open(path) as opened:
+        held = {name.partition("/")[2] for name in opened.getnames()}
+    assert {"pyproject.toml", "setup.py", "tensorplay/ops/_layout_key.c", "tensorplay/ops/_layout_key.pyi"} <= held
+
+
+@pytest.mark.skipif(not _compiles_here(), reason="there is no compiler, or no header of Python, to build it with")
+def test_where_there_is_a_compiler_the_extension_is_in_use() -> None:
+    assert layout_key is not None, "run `make .venv/.installed`"
 
 
 @of_the_wheel

@@ -1,14 +1,17 @@
 """The plain products: `mm`, `bmm` and `matmul`, on NumPy arrays here, and on a device's by `ops.device`.
 
 A hit does one dictionary look-up and one attribute write, then runs the plan: no string, no lock, no allocation
-but the result. The key is the operands' layout, so everything that a plan was prepared for is in it. It is written
-out in `mm`, and takes one data type for all operands, since each name or tuple more costs a small product a percent.
+but the key and the result. The key is the operands' layout, so everything that a plan was prepared for is in it. Where
+the extension was built, that makes it, and `mm` is `_short_mm`. Where it was not, the key is written out in `mm`, and
+takes one data type for all operands, since each name or tuple more costs a small product a percent.
 """
 
 # A plan's run is typed for every backend's operands at once; here they are NumPy's, and so are the results.
 # mypy: disable-error-code="no-any-return"
 
-from typing import Any, overload
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +20,7 @@ from tensorplay.gemm.problem import CPU, GemmProblem
 from tensorplay.ops.arrays import DeviceArrayT
 from tensorplay.ops.device import route
 from tensorplay.ops.device.kinds import shortcuts
+from tensorplay.ops.keyed import layout_key
 from tensorplay.ops.layout import batch_problem, matrix_problem
 from tensorplay.ops.shapes import check_batch, check_matrices, check_out, explain_mismatch
 from tensorplay.runtime.context import TuningContext
@@ -26,9 +30,42 @@ __all__ = ["bmm", "matmul", "mm", "run_matrix_product"]
 
 Array = NDArray[Any]
 Out = Array | None
+Product = TypeVar("Product", bound=Callable[..., Any])
 
 _ndarray = np.ndarray
 _matmul: Any = np.matmul
+_layout_key: Any = layout_key
+
+
+def _short_mm(a: Any, b: Any, *, out: Any = None) -> Any:
+    context = state.context or get_tuning_context()
+    if type(a) is not _ndarray:
+        return shortcuts.get(type(a), route).mm(context, a, b, out)
+    if context.enabled:
+        key = _layout_key(a, b, out)
+        if key is not None:
+            resolved = context.plans.get(key)
+            if resolved is None:
+                return _first_mm(context, key, a, b, out)
+            resolved.tally.calls += 1
+            # A name of its own: called as a method, what a slot holds is searched for each time.
+            run = resolved.run
+            try:
+                return run(a, b, out)
+            except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
+                return context.recover(resolved, error, a, b, out)
+    elif type(b) is _ndarray and a.ndim == 2 and b.ndim == 2:
+        try:
+            return _matmul(a, b, out)
+        except (TypeError, ValueError) as error:
+            check_out("mm", out, check_matrices("mm", a.shape, b.shape))
+            raise error from None
+    return _plain_mm(a, b, out=out)
+
+
+def _shortened(plain: Product) -> Product:
+    """Put the short way before `mm` where there is one."""
+    return plain if layout_key is None else wraps(plain)(_short_mm)  # type: ignore[return-value]  # a `mm` too
 
 
 @overload
@@ -43,6 +80,7 @@ def mm(a: DeviceArrayT, b: DeviceArrayT, *, out: DeviceArrayT | None = None) -> 
 def mm(a: ArrayLike, b: ArrayLike, *, out: Out = None) -> Array: ...
 
 
+@_shortened
 def mm(a: Any, b: Any, *, out: Any = None) -> Any:  # noqa: C901, PLR0912 - written out, see the module
     """Multiply two matrices, with the kernel that was measured fastest for them when tuning is on.
 
@@ -90,8 +128,9 @@ def mm(a: Any, b: Any, *, out: Any = None) -> Any:  # noqa: C901, PLR0912 - writ
                 if resolved is None:
                     return _first_mm(context, key, a, b, None)
                 resolved.tally.calls += 1
+                run = resolved.run
                 try:
-                    return resolved.run(a, b, None)
+                    return run(a, b, None)
                 except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
                     return context.recover(resolved, error, a, b, None)
         elif type(out) is _ndarray:
@@ -107,14 +146,18 @@ def mm(a: Any, b: Any, *, out: Any = None) -> Any:  # noqa: C901, PLR0912 - writ
                 if resolved is None:
                     return _first_mm(context, key, a, b, out)
                 resolved.tally.calls += 1
+                run = resolved.run
                 try:
-                    return resolved.run(a, b, out)
+                    return run(a, b, out)
                 except Exception as error:  # noqa: BLE001 - as above
                     return context.recover(resolved, error, a, b, out)
         if context.enabled and (out is None or type(out) is _ndarray):
             # Data types that differ, or are equal but two objects, as those of unpickled arrays are.
             return _first_mm(context, _key("mm", a, b, out), a, b, out)
     return shortcuts.get(type(a), route).mm(context, a, b, out)
+
+
+_plain_mm: Any = getattr(mm, "__wrapped__", mm)
 
 
 @overload

@@ -11,14 +11,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MAKE = shutil.which("make") or "make"
-NEEDED = ("Makefile", "pyproject.toml", "scripts/setup")
+NEEDED = ("Makefile", "pyproject.toml", "setup.py", "scripts/setup", "tensorplay/ops/_layout_key.c")
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """Return a folder with what a demo is set up from."""
     for name in NEEDED:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, tmp_path / name)
     return tmp_path
 
