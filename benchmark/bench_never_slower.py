@@ -44,7 +44,7 @@ GAINS = ("call", "kernel", "lowest call", "lowest kernel")
 
 
 SHORTFALL = (
-    "Where the extension makes the key, a hit costs 0.33 us: the call of mm 0.05, the key 0.04, the look-up 0.05, the "
+    "Where the extension makes the key, a hit costs 0.30 us: the call of mm 0.05, the key 0.04, the look-up 0.05, the "
     "count 0.04, the rest attributes and the kernel's call. Where it was not built it costs 0.74 us, which shows in "
     "32x32x32 (0.92) and 64x64x64 (0.97), of 1.5 and 5.6 us: a call, seven attributes, a tuple and its hash. Tried "
     "there: all nine attributes as the key (0.81 us), a subscript (0.79 us), contiguity flags for strides (0.74 us)."
