@@ -1,6 +1,7 @@
 """What the images run, run here: the entry, the health check and Prometheus's request are those of the files."""
 
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -89,7 +90,9 @@ def test_recorded_files_are_served_from_a_volume(
 
 
 def test_without_a_token_a_worker_does_not_start_and_says_so(run_image: Run, dockerfile: str, tmp_path: Path) -> None:
-    with run_image(dockerfile, tmp_path) as worker:
+    with run_image(dockerfile, tmp_path) as worker, socket.socket() as held:
+        # Else a service of a test beside this one may come to listen there.
+        held.bind(("127.0.0.1", worker.port))
         output, errors = worker.process.communicate(timeout=50)
         assert worker.check_health() != 0
     assert worker.process.returncode == 1
