@@ -33,8 +33,11 @@ def offers(problem: GemmProblem, breadth: str) -> Iterator[HostKernelId]:
 
 
 def is_worth_trying(kernel: HostKernelId, problem: GemmProblem) -> bool:
-    """Return whether a kernel is another than the first choice, with blocks neither too small nor too many."""
-    return _is_sensible(kernel, problem) and not _is_numpys_own_count(kernel)
+    """Return whether a kernel is another than the first choice, with blocks neither too small nor too many.
+
+    And it must need no second pool of threads for what is the same library.
+    """
+    return _is_sensible(kernel, problem) and not (_is_numpys_own_count(kernel) or _is_second_pool(kernel))
 
 
 def _of_numpy(options: str) -> HostKernelId:
@@ -73,6 +76,17 @@ def thread_counts(*, is_search: bool) -> list[int]:
 def _is_numpys_own_count(kernel: HostKernelId) -> bool:
     """Return whether it is NumPy's BLAS with NumPy's thread count: that is what runs without it, for less."""
     return kernel.source == "numpy" and dict(kernel.options).get("threads") == numpy_blas().threads
+
+
+def _is_second_pool(kernel: HostKernelId) -> bool:
+    """Return whether it is SciPy's OpenBLAS on several threads beside those of NumPy's.
+
+    Threads that wait for work keep their processors busy, so each pool takes them from the other: a product took twice
+    as long in one process, NumPy's twice as long in the next. And another release of the same library gains little.
+    """
+    own = numpy_blas()
+    threads = dict(kernel.options).get("threads", thread_limit())
+    return kernel.source == "scipy" and own.name == "openblas" and min(threads, own.threads) > 1
 
 
 def _is_sensible(kernel: HostKernelId, problem: GemmProblem) -> bool:

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorplay.backends.base import CandidateQuery
+from tensorplay.backends.host import offers
 from tensorplay.backends.host.backend import HostBackend
-from tensorplay.backends.host.library import numpy_blas, thread_limit
+from tensorplay.backends.host.library import Blas, numpy_blas, thread_limit
 from tensorplay.backends.host.offers import MOST_OFFERED
 from tensorplay.backends.host.promising import promising, searched
 from tensorplay.gemm import DType, GemmProblem, HostKernelId, dtype_of_word, parse_kernel_id
@@ -109,3 +110,26 @@ def test_only_the_sources_that_take_part_are_asked(dtype: DType) -> None:
         offered = kernels(problem, breadth="search", sources=frozenset({source}))
         assert all(kernel.startswith(f"host_{source}") for kernel in offered)
     assert kernels(problem, sources=frozenset()) == []
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "threads", "is_tried"),
+    [
+        ("host_scipy_threads2", "openblas", 2, False),
+        ("host_scipy_threads2_cols128", "openblas", 8, False),
+        ("host_scipy", "openblas", 8, False),
+        ("host_scipy_threads1", "openblas", 8, True),
+        ("host_scipy_threads2", "openblas", 1, True),
+        ("host_scipy_threads2", "blis", 8, True),
+        ("host_mkl_threads2", "openblas", 8, True),
+        ("host_numpy_threads2", "openblas", 8, True),
+    ],
+)
+def test_no_second_pool_of_threads_is_tried_for_the_same_library(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, name: str, threads: int, is_tried: bool
+) -> None:
+    monkeypatch.setattr(offers, "numpy_blas", lambda: Blas(name, "1", threads=threads))
+    monkeypatch.setattr(offers, "thread_limit", lambda: 8)
+    wanted = parse_kernel_id(kernel)
+    assert isinstance(wanted, HostKernelId)
+    assert offers.is_worth_trying(wanted, GemmProblem(dtype=FLOAT32, m=300, n=300, k=300)) is is_tried
