@@ -87,7 +87,7 @@ def _parts(problem: GemmProblem) -> list[_Part]:
 
 def set_bytes(problem: GemmProblem) -> int:
     """Return the device memory of one set with what is between its operands, without making it."""
-    return _step_of(_parts(problem))
+    return _layouts(_parts(problem))[1]
 
 
 def operand_bytes(problem: GemmProblem) -> int:
@@ -107,10 +107,10 @@ def _offsets(parts: list[_Part], place: int) -> tuple[dict[str, int], int]:
     return offsets, end
 
 
-def _step_of(parts: list[_Part]) -> int:
-    """Return how far sets are apart, whatever their places."""
-    end = max(_offsets(parts, place)[1] for place in range(_PLACES))
-    return _rounded(end, max(part.page_bytes for part in parts))
+def _layouts(parts: list[_Part]) -> tuple[list[dict[str, int]], int]:
+    """Return the offsets of a set at each place, and how far sets are apart whatever their places."""
+    offsets, ends = zip(*(_offsets(parts, place) for place in range(_PLACES)), strict=True)
+    return list(offsets), _rounded(max(ends), max(part.page_bytes for part in parts))
 
 
 def _rounded(number: int, step: int) -> int:
@@ -136,9 +136,9 @@ class Scratch:
     def __init__(self, problem: GemmProblem, ordinal: int, sets: int, stream: int) -> None:
         self.problem = problem
         self._stream = stream
-        self._parts = {part.name: part for part in _parts(problem)}
-        self._offsets = [_offsets(_parts(problem), place)[0] for place in range(min(sets, _PLACES))]
-        self._step = _step_of(_parts(problem))
+        parts = _parts(problem)
+        self._parts = {part.name: part for part in parts}
+        self._offsets, self._step = _layouts(parts)
         self._buffer = DeviceBuffer(ordinal, self._step * sets + _PAGE_BYTES)
         self._base = _rounded(self._buffer.address, _PAGE_BYTES)
         try:
@@ -178,7 +178,7 @@ class Scratch:
 
     def _fill(self, ordinal: int, sets: int) -> None:
         cuda, stream, base = driver(), self._stream, self._base
-        places = len(self._offsets)
+        places = min(sets, _PLACES)
         check(cuda.cuMemsetD32Async(base, _BESIDE_OPERANDS, places * self._step // 4, stream), "clearing operands")
         addresses = self._addresses(0)
         if "c" in self._parts:
