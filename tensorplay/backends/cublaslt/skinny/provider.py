@@ -12,7 +12,7 @@ from tensorplay.backends.cublaslt.skinny.configuration import SOURCE, Configurat
 from tensorplay.backends.cublaslt.skinny.estimate import estimate
 from tensorplay.backends.cublaslt.skinny.modules import is_full, is_loaded
 from tensorplay.backends.cublaslt.skinny.plan import skinny_plan
-from tensorplay.backends.cublaslt.skinny.shape import Shape, skinny_shape
+from tensorplay.backends.cublaslt.skinny.shape import skinny_shape
 from tensorplay.backends.cublaslt.skinny.source_text import source_text
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.gemm import GemmProblem, SourceKernelId
@@ -45,7 +45,7 @@ class SkinnySource:
         clusters = here.capability >= _CLUSTERS
         ranked = varied(shape, multiprocessors=here.multiprocessors, clusters=clusters)
         chosen = list(islice(ranked, _MOST_OFFERED[query.breadth]))
-        _begin(problem, chosen, shape)
+        _begin(int(problem.device), [source_text(each, shape) for each in chosen])
         return self._plans(problem, chosen)
 
     def rebuild(self, problem: GemmProblem, kernel_id: SourceKernelId) -> Plan:
@@ -70,8 +70,7 @@ class SkinnySource:
         following, begun = next(coming, None), list[tuple[Configuration, str]]()
         while following or begun:
             while following and len(begun) < at_once() and (is_loaded(ordinal, following[1]) or has_room()):
-                if not (is_loaded(ordinal, following[1]) or is_full()):
-                    begin_compiling([following[1]], here.capability)
+                _begin(ordinal, [following[1]])
                 begun.append(following)
                 following = next(coming, None)
             made = [each for each in begun if not is_compiling(each[1], here.capability)]
@@ -91,9 +90,6 @@ class SkinnySource:
                 continue
 
 
-def _begin(problem: GemmProblem, configurations: Sequence[Configuration], shape: Shape) -> None:
-    if is_full():
-        return
-    ordinal = int(problem.device)
-    sources = [source_text(each, shape) for each in configurations]
-    begin_compiling([each for each in sources if not is_loaded(ordinal, each)], device(ordinal).capability)
+def _begin(ordinal: int, sources: Sequence[str]) -> None:
+    if not is_full():
+        begin_compiling([each for each in sources if not is_loaded(ordinal, each)], device(ordinal).capability)
