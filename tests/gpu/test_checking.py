@@ -15,10 +15,7 @@ from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.backends.cublaslt.classic import LEAST_BYTES
 from tensorplay.backends.cublaslt.classic_handle import classic_handles
 from tensorplay.backends.cublaslt.device import current, device
-from tensorplay.backends.cublaslt.host_copy import bytes_from_device
 from tensorplay.backends.cublaslt.library import cublas
-from tensorplay.backends.cublaslt.scratch import operand_bytes
-from tensorplay.backends.cublaslt.trial import CudaTrial
 from tensorplay.errors import LaunchError
 from tensorplay.gemm import GemmProblem, LtKernelId, dtype_of_name, parse_kernel_id, signature_of
 from tensorplay.measure.numerics import agree
@@ -279,33 +276,3 @@ def test_the_classic_call_adds_nothing_atomically() -> None:
             assert cublas().get_atomics_mode(handle.bound(0, LEAST_BYTES, strict=True)) == 0
         finally:
             handles.give_back(handle)
-
-
-@pytest.mark.parametrize("name", ["float16", "float64"])
-def test_sets_of_operands_hold_the_same_numbers_and_lie_in_different_ways(backend: CublasLtBackend, name: str) -> None:
-    problem, count = posed(name, 24, 40, 56, bias=True, accumulate=True), 37
-    with backend.open_trial(problem, rotating_bytes=(count - 1) * operand_bytes(problem)) as trial, current(0):
-        assert isinstance(trial, CudaTrial)
-        scratch, stream = trial._scratch, trial._stream
-        assert len(scratch.sets) == count
-        sizes = {"left": problem.m * problem.k, "right": problem.k * problem.n, "c": problem.m * problem.n}
-        for part, elements in {**sizes, "bias": problem.n}.items():
-            nbytes = elements * problem.dtype.itemsize
-            stored = [bytes_from_device(getattr(each, part), nbytes, stream) for each in scratch.sets]
-            assert any(stored[0])
-            assert all((each == stored[0]).all() for each in stored), part
-        apart = {(each.right - each.left, each.out - each.right) for each in scratch.sets}
-        assert len(apart) > 4
-        addresses = sorted(
-            getattr(each, part) for each in scratch.sets for part in ("left", "right", "out", "c", "bias")
-        )
-        assert len(set(addresses)) == 5 * count
-
-
-def test_there_are_two_sets_at_least_so_that_no_launch_reads_what_the_one_before_has_read(
-    backend: CublasLtBackend,
-) -> None:
-    for rotating_bytes, sets in ((1, 2), (0, 1)):
-        with backend.open_trial(posed("float32"), rotating_bytes=rotating_bytes) as trial:
-            assert isinstance(trial, CudaTrial)
-            assert len(trial._scratch.sets) == sets, "nothing rotates only where that is turned off"

@@ -1,4 +1,4 @@
-"""Runs the tests of planted faults on the stand-in libraries; run by `test_checking.py` in a process of its own."""
+"""Runs tests for a device on the stand-in libraries; run by `test_checking.py` in a process of its own."""
 
 import ctypes
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from tensorplay.backends.cublaslt import compiling
 
-TESTS = Path(__file__).parents[3] / "gpu" / "test_checking.py"
+TESTS = [str(Path(__file__).parents[3] / "gpu" / name) for name in ("test_checking.py", "test_scratch.py")]
 # The stand-in multiplies slowly.
 SHORT = "not offer and not deterministic and not 16384 and not 8192"
 
@@ -22,7 +22,7 @@ def main(folder: Path) -> int:
     settings = folder / "pytest.ini"
     settings.write_text("[pytest]\nmarkers = timeout: of the tests on a device\n")
     options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", f"--rootdir={folder}", "-k", SHORT]
-    return pytest.main(["-c", str(settings), *options, str(TESTS)])
+    return pytest.main(["-c", str(settings), *options, *TESTS])
 
 
 if __name__ == "__main__":
