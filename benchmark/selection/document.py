@@ -5,11 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["document_path", "merged_parts", "read_documents", "rounded", "saved"]
+__all__ = ["Parts", "document_path", "merged_parts", "read_documents", "rounded", "saved"]
 
 _PREFIX, _MERGED = "selection_part_", "selection.json"
 
 Document = Mapping[str, Any]
+
+Parts = dict[str, dict[str, dict[str, Any]]]
+"""The rows of each part, by item."""
 
 
 def document_path(folder: Path, part: str, slice_text: str | None = None) -> Path:
@@ -52,13 +55,13 @@ def read_documents(folders: Iterable[Path]) -> list[dict[str, Any]]:
     return sorted(documents, key=lambda document: str(document["metadata"]["date"]))
 
 
-def merged_parts(documents: Sequence[Document]) -> dict[str, dict[str, dict[str, Any]]]:
+def merged_parts(documents: Sequence[Document]) -> Parts:
     """Return the rows of each part by item; of an item that was measured twice, the later row.
 
     Quick runs are passed over, as their figures mean nothing, unless all are quick.
     """
     slow = [document for document in documents if not document["metadata"]["quick"]]
-    parts: dict[str, dict[str, dict[str, Any]]] = {}
+    parts: Parts = {}
     for document in slow or documents:
         rows = parts.setdefault(document["part"], {})
         for row in document["rows"]:

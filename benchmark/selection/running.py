@@ -11,12 +11,12 @@ from typing import Any
 from harness.cuda_machine import clocks, libraries
 from harness.machine import metadata as machine_facts
 
-from selection.document import document_path, merged_parts, read_documents, saved
+from selection.document import Parts, document_path, merged_parts, read_documents, saved
 from selection.figures import PARTS
 from selection.setting import Setting
 from selection.shapes import parse_slice, sliced
 
-__all__ = ["QUICK_ITEMS", "expected_items", "run_part", "wanted_items"]
+__all__ = ["QUICK_ITEMS", "expected_items", "in_order", "run_part", "wanted_items"]
 
 QUICK_ITEMS = {
     "shapes": "::25",
@@ -47,6 +47,15 @@ def expected_items(setting: Setting) -> dict[str, int]:
         part: len(sliced(module.items(setting), None, getattr(module, "DEFAULT", None)))
         for part, module in modules.items()
     }
+
+
+def in_order(parts: Parts, setting: Setting) -> Parts:
+    """Return the rows of each part in the order of its items, whoever measured which; those of no item come last."""
+    ordered: Parts = {}
+    for part, rows in parts.items():
+        listed = [item for item in _module(part).items(setting) if item in rows]
+        ordered[part] = {item: rows[item] for item in dict.fromkeys((*listed, *rows))}
+    return ordered
 
 
 def run_part(

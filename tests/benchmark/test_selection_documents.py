@@ -51,6 +51,16 @@ def test_merging_twice_changes_nothing(rows: list[Any]) -> None:
     assert document.merged_parts([one, one]) == document.merged_parts([one])
 
 
+def test_rows_stand_in_the_order_of_the_list_whoever_measured_which(tmp_path: Path) -> None:
+    chosen = setting.Setting(work=tmp_path)
+    listed = running.wanted_items("shapes", chosen)
+    halves = [written("shapes", [{"item": item} for item in half]) for half in (listed[1::2], listed[::2])]
+    unlisted = written("shapes", [{"item": "of another list"}])
+    merged = document.merged_parts([unlisted, *halves])
+    assert list(merged["shapes"]) != [*listed, "of another list"]
+    assert list(running.in_order(merged, chosen)["shapes"]) == [*listed, "of another list"]
+
+
 def test_quick_rows_count_only_where_there_are_no_others() -> None:
     quick, slow = written("shapes", [{"item": "a", "value": 1}], quick=True), written("shapes", [])
     assert document.merged_parts([quick, slow]) == {"shapes": {}}
