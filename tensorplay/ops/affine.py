@@ -12,12 +12,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tensorplay.errors import ShapeError
 from tensorplay.ops.activation import NONE, activate, check_activation, check_real
 from tensorplay.ops.arrays import DeviceArrayT
 from tensorplay.ops.device import route
 from tensorplay.ops.products import Out, run_matrix_product
-from tensorplay.ops.shapes import check_broadcast, check_matrices, check_out
+from tensorplay.ops.shapes import check_broadcast, check_linear, check_matrices, check_out
 from tensorplay.runtime.process import get_tuning_context, state
 
 __all__ = ["addmm", "linear"]
@@ -188,15 +187,11 @@ def linear(x: Any, weight: Any, bias: Any = None, *, activation: str = "none", o
         if product is not NotImplemented:
             return product
     x, weight = np.asanyarray(x), np.asanyarray(weight)
-    if x.ndim == 0 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
-        raise ShapeError(f"linear: x is {x.shape} and weight {weight.shape}; allowed: (..., k) and (n, k)")
+    added = None if bias is None else np.asanyarray(bias)
+    result = check_linear(x.shape, weight.shape, None if added is None else added.shape)
     outputs, inputs = weight.shape
-    result = (*x.shape[:-1], outputs)
     check_out("linear", out, result)
     check_activation("linear", activation)
-    added = None if bias is None else np.asanyarray(bias)
-    if added is not None and added.shape != (outputs,):
-        raise ShapeError(f"linear: bias is {added.shape}; weight {weight.shape} asks for ({outputs},)")
     if not _is_plain(x, weight, added, out, 1, 1) or 0 in (*result, inputs):
         return _as_numpy("linear", np.matmul(x, weight.T), added, out, activation)
     check_real("linear", activation, x.dtype.name)

@@ -87,10 +87,11 @@ def mm(a: Any, b: Any, *, out: Any = None) -> Any:  # noqa: C901, PLR0912 - writ
     Parameters
     ----------
     a : array (m, k)
-        Left operand, of NumPy, or on a device. Transposed views and padded rows are used in place.
+        Left operand, of NumPy, or on a device. Transposed views and padded rows are used in place. Tensors on the host
+        are multiplied by torch, and never tuned.
     b : array (k, n)
-        Right operand, of the same data type for a tuned product; otherwise NumPy's promotion applies. On a device
-        types are never converted.
+        Right operand, of the same data type for a tuned product; otherwise NumPy's promotion applies. Types on a
+        device, and of tensors, are never converted.
     out : array (m, n), optional
         Where the result goes. It may overlap an operand.
 

@@ -6,7 +6,16 @@ import numpy as np
 
 from tensorplay.errors import OperandError, ShapeError
 
-__all__ = ["check_batch", "check_broadcast", "check_matrices", "check_out", "explain_mismatch"]
+__all__ = [
+    "check_batch",
+    "check_broadcast",
+    "check_linear",
+    "check_matrices",
+    "check_out",
+    "check_out_shape",
+    "explain_mismatch",
+    "matmul_mismatch",
+]
 
 Shape = tuple[int, ...]
 
@@ -27,6 +36,15 @@ def check_batch(left: Shape, right: Shape) -> Shape:
     return left[0], left[1], right[2]
 
 
+def check_linear(x: Shape, weight: Shape, bias: Shape | None) -> Shape:
+    """Return the shape of x @ weight.T + bias; `ShapeError` unless they fit."""
+    if not x or len(weight) != 2 or x[-1] != weight[1]:
+        raise ShapeError(f"linear: x is {x} and weight {weight}; allowed: (..., k) and (n, k)")
+    if bias is not None and bias != weight[:1]:
+        raise ShapeError(f"linear: bias is {bias}; weight {weight} asks for ({weight[0]},)")
+    return *x[:-1], weight[0]
+
+
 def check_broadcast(name: str, what: str, given: Shape, result: Shape) -> None:
     """Raise `ShapeError` unless `given` broadcasts to `result`."""
     trailing = result[len(result) - len(given) :] if len(given) <= len(result) else None
@@ -40,20 +58,29 @@ def check_out(name: str, out: object, result: Shape) -> None:
         return
     if not isinstance(out, np.ndarray):
         raise OperandError(f"{name}: out is of type {type(out).__name__}; allowed: a NumPy array of shape {result}")
-    if out.shape != result:
-        raise ShapeError(f"{name}: out is {out.shape}, but the result is {result}")
+    check_out_shape(name, out.shape, result)
+
+
+def check_out_shape(name: str, out: Shape, result: Shape) -> None:
+    """Raise `ShapeError` unless an output has the shape of the result."""
+    if out != result:
+        raise ShapeError(f"{name}: out is {out}, but the result is {result}")
 
 
 def explain_mismatch(left: Any, right: Any, error: ValueError) -> ValueError:
     """Return what to raise for NumPy's `error`: ours, naming both shapes, when shapes are what is wrong."""
-    a, b = np.shape(left), np.shape(right)
-    if not a or not b:
-        return ShapeError(f"matmul: operands are {a} and {b}; a scalar is not multiplied as a matrix, use *")
-    inner = b[0] if len(b) == 1 else b[-2]
-    if a[-1] != inner:
-        return ShapeError(f"matmul: {a} and {b} do not fit: {a[-1]} columns against {inner} rows")
+    return matmul_mismatch(tuple(np.shape(left)), tuple(np.shape(right))) or error
+
+
+def matmul_mismatch(left: Shape, right: Shape) -> ShapeError | None:
+    """Return what is wrong with the shapes of two operands of matmul, None when they fit."""
+    if not left or not right:
+        return ShapeError(f"matmul: operands are {left} and {right}; a scalar is not multiplied as a matrix, use *")
+    inner = right[0] if len(right) == 1 else right[-2]
+    if left[-1] != inner:
+        return ShapeError(f"matmul: {left} and {right} do not fit: {left[-1]} columns against {inner} rows")
     try:
-        np.broadcast_shapes(a[:-2], b[:-2])
+        np.broadcast_shapes(left[:-2], right[:-2])
     except ValueError:
-        return ShapeError(f"matmul: the stacks of {a} and {b} do not broadcast")
-    return error
+        return ShapeError(f"matmul: the stacks of {left} and {right} do not broadcast")
+    return None

@@ -26,6 +26,9 @@ def dot_kernel(problem: GemmProblem) -> Kernel:
     require(holds=problem.ld_out is None, reason="dot writes dense results, the problem's is padded")
     require_aligned(problem, "dot")
     require_plain_result(problem, "dot")
+    # It multiplies anything by one number with BLAS's axpy, which skips a factor of 0, and with it NaN and infinity.
+    is_scaling = problem.k == 1 and (problem.m == 1) != (problem.n == 1)
+    require(holds=not is_scaling, reason="dot loses NaN and infinity where one operand is a single number")
     return DOT
 
 

@@ -1,14 +1,15 @@
 """From operands of any kind to the device that they are on.
 
-Where they are on none, `mm` does what NumPy does, and the others return NotImplemented.
+Where they are on none, `mm` does what NumPy does, and the others return NotImplemented; but tensors of torch are
+multiplied by torch.
 
-Only `kinds` is imported until there is an array on a device.
+Only `kinds` is imported until there is an array on a device, or a tensor.
 """
 
 from importlib import import_module
 from typing import Any
 
-from tensorplay.ops.device.kinds import device_kind, shortcuts
+from tensorplay.ops.device.kinds import device_kind, kind_of, shortcuts
 from tensorplay.ops.plain import numpy_mm
 from tensorplay.runtime.context import TuningContext
 
@@ -47,7 +48,10 @@ def addmm(
         return shortcut.addmm(context, bias_or_c, a, b, out, alpha, beta, activation)
     kind = device_kind(bias_or_c, a, b, out)
     if kind is None:
-        return NotImplemented
+        by_torch = _by_torch(bias_or_c, a, b, out)
+        if by_torch is None:
+            return NotImplemented
+        return by_torch.addmm(context, bias_or_c, a, b, out, alpha=alpha, beta=beta, activation=activation)
     affine = import_module("tensorplay.ops.device.affine")
     found = affine.addmm(context, kind, bias_or_c, a, b, out, alpha=alpha, beta=beta, activation=activation)
     return found.array
@@ -60,12 +64,23 @@ def linear(context: TuningContext, x: Any, weight: Any, bias: Any, out: Any, act
         return shortcut.fused("linear", context, x, weight, bias, out, 1.0, activation)
     kind = device_kind(x, weight, bias, out)
     if kind is None:
-        return NotImplemented
+        by_torch = _by_torch(x, weight, bias, out)
+        return NotImplemented if by_torch is None else by_torch.linear(context, x, weight, bias, out, activation)
     return import_module("tensorplay.ops.device.affine").linear(context, kind, x, weight, bias, out, activation).array
 
 
 def _product(name: str, context: TuningContext, a: Any, b: Any, out: Any) -> Any:
     kind = device_kind(a, b, out)
     if kind is None:
-        return NotImplemented
+        by_torch = _by_torch(a, b, out)
+        return NotImplemented if by_torch is None else getattr(by_torch, name)(context, a, b, out)
     return getattr(import_module("tensorplay.ops.device.products"), name)(context, kind, a, b, out).array
+
+
+def _by_torch(*operands: Any) -> Any:
+    """Return the products of torch's own, None where no operand is a tensor."""
+    # Not by `shortcuts`, which another thread may be about to fill.
+    kinds = map(kind_of, operands)
+    if any(kind is not None and kind.name == "torch" for kind in kinds):
+        return import_module("tensorplay.ops.device.torch_host")
+    return None

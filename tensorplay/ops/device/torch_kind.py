@@ -76,7 +76,7 @@ class TorchKind(Kind):
         if own or array.layout is not torch.strided:
             raise OperandError(
                 f"an operand is a {type(array).__name__} of layout {array.layout}, whose values are not in one dense "
-                "memory; allowed: plain CUDA tensors"
+                "memory; allowed: plain tensors"
             )
         check_no_gradient(array)
         return array.resolve_conj().resolve_neg() if array.is_conj() or array.is_neg() else array

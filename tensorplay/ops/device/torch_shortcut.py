@@ -10,11 +10,10 @@ the long way is taken, which also says what is wrong.
 from functools import cache
 from typing import Any
 
-from tensorplay.ops.device import affine, products
+from tensorplay.ops.device import affine, products, torch_host
 from tensorplay.ops.device.kinds import device_kind
 from tensorplay.ops.device.torch_direct import Direct, note_addresses, remember
 from tensorplay.ops.device.torch_kind import precision_switch, quick_tf32_switch, raw_stream
-from tensorplay.ops.plain import numpy_mm
 from tensorplay.runtime.context import TuningContext
 
 __all__ = ["TorchShortcut", "torch_shortcut"]
@@ -126,7 +125,7 @@ class TorchShortcut:
             return self.fused("addmm", context, a, b, bias_or_c, out, alpha, activation)
         kind = device_kind(bias_or_c, a, b, out)
         if kind is None:
-            return NotImplemented
+            return torch_host.addmm(context, bias_or_c, a, b, out, alpha=alpha, beta=beta, activation=activation)
         return affine.addmm(context, kind, bias_or_c, a, b, out, alpha=alpha, beta=beta, activation=activation).array
 
     def fused(
@@ -172,7 +171,7 @@ class TorchShortcut:
     def _long_mm(context: TuningContext, key: Any, a: Any, b: Any, out: Any) -> Any:
         kind = device_kind(a, b, out)
         if kind is None:
-            return numpy_mm(a, b, out)
+            return torch_host.mm(context, a, b, out)
         plans = context.plans
         outcome = products.mm(context, kind, a, b, out)
         remember(context, plans, key, outcome, (a, b) if out is None else (a, b, out))
@@ -192,7 +191,11 @@ class TorchShortcut:
     ) -> Any:
         kind = device_kind(a, b, bias, out)
         if kind is None:
-            return NotImplemented
+            if name == "linear":
+                return torch_host.linear(context, a, b, bias, out, activation)
+            if name == "addmm":
+                return torch_host.addmm(context, bias, a, b, out, alpha=alpha, beta=1, activation=activation)
+            return torch_host.bmm(context, a, b, out)
         plans = context.plans
         if name == "linear":
             outcome = affine.linear(context, kind, a, b, bias, out, activation)

@@ -110,6 +110,25 @@ def test_numbers_that_are_none_go_where_numpy_lets_them_go(problem: GemmProblem,
                 np.testing.assert_array_equal(np.isinf(found), np.isinf(expected), err_msg=plan.kernel)
 
 
+@pytest.mark.parametrize("sizes", [(1, 300), (300, 1), (1, 2), (2, 1), (1, 1)])
+@pytest.mark.parametrize("name", ["Float32", "Float64", "Complex64", "Complex128", "Float16", "BFloat16"])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_factor_of_zero_is_multiplied_as_numpy_does(name: str, sizes: tuple[int, int], batch: int) -> None:
+    problem = GemmProblem(dtype=dtype_of_word(name), m=sizes[0], n=sizes[1], k=1, batch=batch)
+    for is_left in (True, False):
+        left, right, out = random_operands(problem, 0)
+        zero, other = (left, right) if is_left else (right, left)
+        zero[...] = 0
+        other[...] = 1
+        other[..., 0, 0] = np.nan
+        other[..., -1, -1] = np.inf
+        with np.errstate(invalid="ignore"):
+            expected = np.matmul(left, right)
+            for plan in every_plan(problem):
+                found = plan.run(left, right, out)
+                np.testing.assert_array_equal(np.isnan(found), np.isnan(expected), err_msg=plan.kernel)
+
+
 def test_operands_that_turn_out_to_be_misaligned_are_multiplied_all_the_same() -> None:
     def misaligned(array: Array) -> Array:
         memory = np.zeros(array.nbytes + 1, np.uint8)

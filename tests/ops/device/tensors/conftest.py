@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tensorplay.ops.activation import activate
 from tensorplay.ops.device import kinds, torch_kind, torch_shortcut
 
 Array = NDArray[Any]
@@ -23,6 +24,7 @@ class FakeTensor:
         self.host, self._device = host, device
         self.shape, self.ndim = host.shape, host.ndim
         self.dtype = f"torch.{host.dtype.name}"
+        self.device = f"cuda:{device}" if device >= 0 else "cpu"
         self.is_cuda, self.requires_grad, self.layout = device >= 0, requires_grad, layout
         self.conjugated = False
 
@@ -81,10 +83,6 @@ class FakeTensor:
     def copy_(self, other: "FakeTensor") -> None:
         self.host[...] = other.host
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        assert not self.is_cuda
-        return self.host
-
 
 class FakeParameter(FakeTensor):
     """As `torch.nn.Parameter`."""
@@ -107,6 +105,31 @@ class NoGrad:
         self._torch.grad = self._before
 
 
+def multiplied(a: FakeTensor, b: FakeTensor) -> FakeTensor:
+    """As torch's products on the host, which refuse what is of two types."""
+    assert not a.is_cuda
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected the same dtype, but got {a.dtype} and {b.dtype}\nand a trace")
+    return FakeTensor(np.matmul(a.host, b.host), -1)
+
+
+def added(c: FakeTensor, a: FakeTensor, b: FakeTensor, *, alpha: float, beta: float) -> FakeTensor:
+    """As `torch.addmm`, which does not read `c` where its factor is 0."""
+    product = multiplied(a, b).host * np.asarray(alpha, a.host.dtype)
+    return FakeTensor(product + np.asarray(beta, product.dtype) * c.host if beta else product, -1)
+
+
+def through_layer(x: FakeTensor, weight: FakeTensor, bias: FakeTensor | None = None) -> FakeTensor:
+    """As `torch.nn.functional.linear`."""
+    product = multiplied(x, FakeTensor(weight.host.T, -1)).host
+    return FakeTensor(product if bias is None else product + bias.host, -1)
+
+
+def activated(function: str) -> Callable[..., FakeTensor]:
+    """Return an activation of torch's, which is told apart by NumPy's as the host has it."""
+    return lambda tensor, **_: FakeTensor(activate(tensor.host, function), -1)
+
+
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Return a fake torch, with what its users can switch as attributes `grad`, `precision` and `stream`."""
@@ -114,7 +137,10 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in torch_kind._NAMES:
         setattr(module, name, f"torch.{name}")
     module.Tensor, module.strided, module.contiguous_format = FakeTensor, "strided", "contiguous"
-    module.nn = SimpleNamespace(Parameter=FakeParameter)
+    module.mm = module.bmm = module.matmul = multiplied
+    module.addmm = added
+    functional = SimpleNamespace(linear=through_layer, relu=activated("relu"), gelu=activated("gelu"))
+    module.nn = SimpleNamespace(Parameter=FakeParameter, functional=functional)
     module.grad, module.precision, module.stream = True, "none", 0x60
     module.is_grad_enabled = lambda: module.grad
     module.no_grad = lambda: NoGrad(module)

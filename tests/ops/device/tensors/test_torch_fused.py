@@ -135,15 +135,6 @@ def test_an_output_that_overlaps_any_operand_gets_the_right_result(torch: Any, p
         close(tensorplay.bmm(stack, put(stack.host), out=stack), expected)
 
 
-def test_tensors_on_the_host_are_numpy_s(torch: Any) -> None:
-    a, b, bias = random(3, 4), random(4, 5), random(5)
-    for _ in range(2):
-        found = tensorplay.addmm(torch.Tensor(bias, -1), torch.Tensor(a, -1), torch.Tensor(b, -1), activation="relu")
-        np.testing.assert_allclose(found, relu(bias + a @ b), rtol=1e-5, atol=1e-6)
-        stacks = torch.Tensor(a[None], -1), torch.Tensor(b[None], -1)
-        np.testing.assert_allclose(tensorplay.bmm(*stacks), (a @ b)[None], rtol=1e-6)
-
-
 def test_a_winner_that_fails_on_the_hot_path_falls_back(
     torch: Any, put: Put, context: TuningContext, backend: Any
 ) -> None:

@@ -58,7 +58,7 @@ def test_tensors_without_one_dense_memory_are_refused(torch: Any, put: Put) -> N
 
     a = random(4, 4)
     for given in (torch.Tensor(a, layout="sparse_csr"), Wrapped(a)):
-        with pytest.raises(OperandError, match="plain CUDA tensors"):
+        with pytest.raises(OperandError, match="plain tensors"):
             tensorplay.mm(given, put(a))
 
 
@@ -71,14 +71,3 @@ def test_a_lazy_conjugate_is_carried_out(torch: Any, put: Put) -> None:
         close(tensorplay.mm(tensor, put(a)), a @ a)
     with pytest.raises(OperandError, match="lazily conjugated"):
         tensorplay.mm(tensor, tensor, out=put(a).conj())
-
-
-def test_tensors_on_the_host_are_numpy_s(torch: Any, put: Put) -> None:
-    a, b = random(3, 4), random(4, 5)
-    for _ in range(2):
-        np.testing.assert_allclose(tensorplay.mm(torch.Tensor(a, -1), torch.Tensor(b, -1)), a @ b, rtol=1e-6)
-        np.testing.assert_allclose(tensorplay.linear(torch.Tensor(a, -1), torch.Tensor(b.T, -1)), a @ b, rtol=1e-6)
-        with pytest.raises(OperandError, match="on the host"):
-            tensorplay.mm(put(a), torch.Tensor(b, -1))
-        with pytest.raises(OperandError, match="on the host"):
-            tensorplay.mm(torch.Tensor(a, -1), put(b))
