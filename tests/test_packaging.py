@@ -158,6 +158,7 @@ def test_a_source_distribution_holds_what_the_extension_is_built_from(
     with tarfile.open(path) as opened:
         held = {name.partition("/")[2] for name in opened.getnames()}
     assert {"pyproject.toml", "setup.py", "tensorplay/ops/_layout_key.c", "tensorplay/ops/_layout_key.pyi"} <= held
+    assert not {name for name in held if name.startswith("tests/")}, "they cannot run without what they lean on"
 
 
 @pytest.mark.skipif(not _compiles_here(), reason="there is no compiler, or no header of Python, to build it with")
