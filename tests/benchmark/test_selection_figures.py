@@ -37,6 +37,8 @@ def compared(item: str, speeds: dict[str, float], **further: Any) -> dict[str, A
     }
     return {
         "item": item,
+        "dtype": "bfloat16",
+        "bias": False,
         "bound": "bandwidth",
         "roofline_us": 50.0,
         "contestants": contestants | {"cupy": {"reason": "not installed"}},
@@ -65,6 +67,16 @@ def missed(parts: dict[str, Any]) -> list[str]:
 def measured(parts: dict[str, Any], start: str) -> float:
     (found,) = [figure for figure in figures.figures_of(parts, EXPECTED) if figure.name.startswith(start)]
     return float(found.measured)
+
+
+def test_the_shapes_that_are_tuned_by_default_have_a_figure_of_their_own() -> None:
+    rows = {
+        "half": compared("half", {"wide": 9.0}),
+        "bias": compared("bias", {"wide": 1.2}, bias=True),
+        "float32": compared("float32", {"wide": 1.2}, dtype="float32"),
+    }
+    title = "wide over torch, the 2 shapes that are tuned without FAMILIES=all"
+    assert measured({"shapes": rows}, title) == pytest.approx(1.2)
 
 
 def test_all_goals_can_be_reached() -> None:
