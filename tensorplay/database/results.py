@@ -83,7 +83,8 @@ class Results:
         """Return every winner in no particular order, as they are at one moment."""
         found = Entries()
         with self._lock:
-            for by_params in self._by_op.values():
+            # Of a copy: a signal handler that multiplies takes this lock again, and may put the first winner of an op.
+            for by_params in list(self._by_op.values()):
                 # As they are: to make a plain tuple of each would hold up every other thread four times as long.
                 found.extend(by_params.values())  # type: ignore[arg-type] # plain, as in `Entries`
         return found

@@ -22,6 +22,7 @@ from tensorplay.database.csv_text import (
 )
 from tensorplay.database.entries import Entries, Raw
 from tensorplay.database.filename import sibling_name
+from tensorplay.database.known import NOTHING_KNOWN, Known
 from tensorplay.database.line_file import (
     LOCK_WAIT_S,
     FileTooLargeError,
@@ -39,6 +40,7 @@ from tensorplay.database.validators import ValidatorMismatch, compare, digest
 __all__ = ["LoadReport", "ResultsStore"]
 
 _HEAD = 4096
+_Keys = frozenset[tuple[str, str]]
 
 
 class LoadReport(NamedTuple):
@@ -165,7 +167,9 @@ class ResultsStore:
         line = format_entry(check_entry(entry)).encode()
         self._write(lambda file: self._append(file, line))
 
-    def rewrite(self, entries: Iterable[Entry], *, drop: Collection[tuple[str, str]] = ()) -> None:
+    def rewrite(
+        self, entries: Iterable[Entry], *, drop: Collection[tuple[str, str]] = (), known: Known = NOTHING_KNOWN
+    ) -> None:
         """Replace the file by a sorted one with these entries, and those that others put there meanwhile.
 
         Lines that could not be read are moved to the rejected lines; comments stay, at the top.
@@ -176,6 +180,8 @@ class ResultsStore:
             They count more than the file's.
         drop : collection of Signature
             What the file holds of these is left out, in the configured file and the sibling.
+        known : Known
+            They count less than the file's, and are put there only when a file that said them is gone as a whole.
 
         Raises
         ------
@@ -186,11 +192,11 @@ class ResultsStore:
         """
         given = Entries(map(check_entry, entries))
         dropped = frozenset(drop)
-        self._write(lambda file: self._replace(file, given, dropped))
+        self._write(lambda file: self._replace(file, given, dropped, known))
         other = self._main if self._uses_sibling else self._sibling
         if dropped and self._holds(other, dropped):
             with self._open(other) as file:
-                self._replace(file, (), dropped)
+                self._replace(file, (), dropped, NOTHING_KNOWN)
 
     def _look(self, path: str) -> _Look:
         try:
@@ -218,7 +224,7 @@ class ResultsStore:
     def _differences(self, parsed: ParsedResults) -> tuple[ValidatorMismatch, ...]:
         return () if parsed.is_blank else compare(self._validators, parsed.validators)
 
-    def _holds(self, path: str, signatures: frozenset[tuple[str, str]]) -> bool:
+    def _holds(self, path: str, signatures: _Keys) -> bool:
         parsed = self._look(path).parsed
         return parsed is not None and any(entry[:2] in signatures for entry in parsed.entries)
 
@@ -252,19 +258,26 @@ class ResultsStore:
         self._remember(file.path, file.status(), file.read(0, _HEAD))
         return True
 
-    def _replace(self, file: LineFile, given: Iterable[Entry], dropped: frozenset[tuple[str, str]]) -> bool:
+    def _replace(self, file: LineFile, given: Iterable[Entry], dropped: _Keys, known: Known) -> bool:
         data = file.read()
         parsed = self._parse(data)
         if self._differences(parsed):
             return False
         # Plain tuples, as in `Entries`.
         kept: dict[tuple[str, str], Raw] = {entry[:2]: entry[:] for entry in parsed.entries if entry[:2] not in dropped}
+        if known.entries and any(self._is_gone(path, file.path, parsed) for path in known.files):
+            kept = {entry[:2]: entry[:] for entry in map(check_entry, known.entries)} | kept
         kept.update((entry[:2], entry[:]) for entry in given)
         text = format_results(self._validators, kept.values(), parsed.comments).encode()
         if text != data:
             keep_rejected(file.path, (line.raw for line in parsed.bad_lines))
             self._remember(file.path, replace_file(file.path, text), text[:_HEAD])
         return True
+
+    def _is_gone(self, path: str, written: str, parsed: ParsedResults) -> bool:
+        """Return whether a file is missing, blank or no longer ours, as far as that is seen from the written one."""
+        now = parsed if path == written else self._look(path).parsed
+        return now is None or now.is_blank
 
     def _remember(self, path: str, status: os.stat_result, head: bytes) -> None:
         self._verified[path] = _Verified(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, head)

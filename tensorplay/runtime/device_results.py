@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tensorplay.database.csv_text import is_same_as_text
 from tensorplay.database.entries import Entries, Raw
 from tensorplay.database.filename import sibling_name
+from tensorplay.database.known import NOTHING_KNOWN, Known
 from tensorplay.database.line_file import is_held_here
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.results import Results
@@ -14,11 +15,13 @@ from tensorplay.database.validators import digest
 from tensorplay.errors import ResultsFileWarning, TensorPlayError
 from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
+from tensorplay.runtime.complaints import complaints
 from tensorplay.runtime.device_explanations import DeviceExplanations
 from tensorplay.runtime.journal import Journal
 from tensorplay.runtime.listeners import FILE, Listeners
 from tensorplay.runtime.merge_report import FileFault, MergeReport
 from tensorplay.runtime.notice import warn
+from tensorplay.runtime.sources import Parts, Sources
 from tensorplay.runtime.unwritten import Unwritten
 from tensorplay.runtime.winner_history import WinnerHistory
 from tensorplay.typing import Clock
@@ -62,7 +65,9 @@ class DeviceResults:
         self._faults: dict[str, FileFault] = {}
         self._listeners = listeners
         self._lock = ForkSafeLock()
+        listeners.defer_under(self._lock)
         self._unwritten = Unwritten()
+        self._sources = Sources(self.build)
         self._clock = clock
         self._not_before = clock()
         self._path = path
@@ -79,12 +84,12 @@ class DeviceResults:
     @property
     def target(self) -> str:
         """The file that winners go to."""
-        with self._lock:
-            return self._store.target
+        # No lock, here and in `_files`: who only looks does not wait for a writer that waits for a file.
+        return self._store.target
 
     def redirect(self, path: str) -> None:
         """Send later winners to another file. A file that was read already is not read again."""
-        with self._lock:
+        with self._listeners.afterwards(), self._lock:
             if path != self._path:
                 if self._unwritten.drops:
                     # The last chance to take them out of that file.
@@ -97,14 +102,14 @@ class DeviceResults:
         """Read the file, the first time only."""
         if self._loaded:
             return
-        with self._lock:
+        with self._listeners.afterwards(), self._lock:
             if not self._loaded:
                 self._merge(self._store.load(), overwrite=False)
                 self._loaded = True
 
     def read(self, path: str, *, overwrite: bool) -> bool:
         """Merge a file; return whether it exists and its validators match."""
-        with self._lock:
+        with self._listeners.afterwards(), self._lock:
             return self._merge(ResultsStore(path, self.validators).load(), overwrite=overwrite)
 
     def is_pinned(self, signature: Signature) -> bool:
@@ -113,21 +118,21 @@ class DeviceResults:
 
     def record(self, entry: Entry, origin: str) -> None:
         """Keep a winner, and append it to the file."""
-        with self._lock:
+        with self._listeners.afterwards(), self._lock:
             self._check_free(entry.signature)
             self._keep(entry, origin)
             self._save_in_time()
 
     def replace(self, entry: Entry, origin: str) -> None:
         """Keep a winner in place of a stale one, and rewrite the file without the stale line."""
-        with self._lock:
+        with self._listeners.afterwards(), self._lock:
             self._keep(entry, origin, "healed")
             self._unwritten.supersede(entry.signature)
             self._save_in_time()
 
     def exchange(self, met: Entry | None, entry: Entry, origin: str) -> bool:
         """Keep a winner in place of what was met before; return False, and leave all, when that has changed since."""
-        with self._lock:
+        with self._listeners.afterwards(), self._lock:
             if self.results.get(entry.signature) != met or entry.signature in self._pinned:
                 return False
             if met is None:
@@ -140,37 +145,47 @@ class DeviceResults:
         """Drop a winner from memory and file, and how it was chosen; return whether there was one in memory."""
         self._check_free(signature)
         self.explanations.forget(signature)
-        with self._lock:
+        with self._listeners.afterwards(), self._lock:
             self._check_free(signature)
             known = self.results.remove(signature)
             self.origins.pop(signature, None)
+            self._sources.forget(signature)
             self._unwritten.drop((signature,))
             self._journal.note(signature)
             self._save_in_time()
             return known
 
-    def write(self, path: str | None = None) -> bool:
-        """Rewrite a file with every winner, merged with what it holds already; return whether it was written."""
-        with self._lock:
+    def write(self, path: str | None = None, *, known_elsewhere: Known = NOTHING_KNOWN) -> bool:
+        """Rewrite a file with every winner, merged with what it holds already; return whether it was written.
+
+        Of winners that were only read from that very file, its present lines count, also those that are gone; a file
+        that is gone as a whole gets them all, and what is `known_elsewhere`.
+        """
+        with self._listeners.afterwards(), self._lock:
+            entries, own = self._parts(path or self._path)
+            known = known_elsewhere.with_own(own)
             if path is None:
-                return self._write(lambda: self._unwritten.write_with(self._store, self.results.unsorted()))
-            store = ResultsStore(path, self.validators)
-            return self._write(lambda: store.rewrite(self.results.unsorted()))
+                return self._write(lambda: self._unwritten.write_with(self._store, entries, known))
+        # Not under the lock: no product waits for those that write another file.
+        store = ResultsStore(path, self.validators)
+        return self._write(lambda: store.rewrite(entries, known=known), path)
 
     def save_pending(self) -> bool:
         """Write what an earlier attempt could not; return whether nothing is left unwritten."""
-        with self._lock:
+        with self._listeners.afterwards(), self._lock:
             self.explanations.save_pending()
             return not self._unwritten or self._write(self._save)
+
+    def _parts(self, path: str) -> Parts:
+        return self._sources.parts(self.results.unsorted(), path, self.origins)
 
     def _store_of(self, path: str) -> ResultsStore:
         return ResultsStore(path, self.validators, lock_wait_s=GEMM_LOCK_WAIT_S)
 
     def _files(self) -> tuple[str, ...]:
         """Return the results files that winners may come from, the one that is written first."""
-        with self._lock:
-            sibling = sibling_name(self._path, self.build)
-            return tuple(dict.fromkeys((self._store.target, self._path, sibling, *self._read)))
+        sibling = sibling_name(self._path, self.build)
+        return tuple(dict.fromkeys((self._store.target, self._path, sibling, *tuple(self._read))))
 
     def _check_free(self, signature: Signature) -> None:
         if signature in self._pinned:
@@ -179,26 +194,27 @@ class DeviceResults:
     def _keep(self, entry: Entry, origin: str, noted: str = "") -> None:
         signature = entry.signature
         before = self.results.get(signature)
-        self.results.put(entry)
+        # First, so that it is ours, and not the file's, at no moment less than it is in memory.
         self.origins[signature] = origin
+        self.results.put(entry)
         self._unwritten.add(entry)
         self.history.note(entry, noted or origin, before)
         self._journal.note(signature)
 
-    def _take(self, entries: Iterable[Entry], *, overwrite: bool) -> MergeReport:
+    def _take(self, entries: Iterable[Entry], source: str, *, overwrite: bool) -> MergeReport:
         """Merge entries; what is pinned stays, and is counted when it would have changed."""
         # Plain tuples, as in `Entries`.
         newest: dict[tuple[str, str], Raw] = {each[:2]: each[:] for each in entries}
         report = None
         try:
-            report = self._take_newest(newest.values(), overwrite=overwrite)
+            report = self._take_newest(newest.values(), source, overwrite=overwrite)
             return report
         finally:
             # Some of them may be there when a signal handler raised in the middle.
             if report is None or report.merged or report.replaced:
                 self._journal.note_many()
 
-    def _take_newest(self, newest: Iterable[Raw], *, overwrite: bool) -> MergeReport:
+    def _take_newest(self, newest: Iterable[Raw], source: str, *, overwrite: bool) -> MergeReport:
         """Merge one entry of each signature; it is for the caller to note in the journal that something changed."""
         fresh: list[Raw] = []
         newer: list[Raw] = []
@@ -209,7 +225,10 @@ class DeviceResults:
             before = self.results.get(signature)
             if before is None:
                 fresh.append(raw)
-            elif before != entry and not is_same_as_text(before, entry):
+                self._sources.note(raw[:2], source)
+            elif before == entry or is_same_as_text(before, entry):
+                self._sources.note(raw[:2], source)
+            else:
                 is_pinned = signature in self._pinned
                 pinned += is_pinned
                 kept += not (is_pinned or overwrite)
@@ -223,6 +242,7 @@ class DeviceResults:
             # No origin is that of a file.
             self.origins.pop(Signature(op, params), None)
             self._unwritten.discard(Signature(op, params))
+            self._sources.note((op, params), source)
         return MergeReport(merged, len(newer), kept + len(fresh) - merged, pinned)
 
     def _save_in_time(self) -> None:
@@ -233,34 +253,36 @@ class DeviceResults:
     def _save(self) -> None:
         self._unwritten.write(self._store)
 
-    def _write(self, action: Callable[[], None]) -> bool:
+    def _write(self, action: Callable[[], None], other: str | None = None) -> bool:
+        """Do what writes the file, or an `other` one, whose failures say nothing about the file."""
+        path = other or self._path
         try:
             action()
         except OSError as error:
             if is_held_here(error):
                 # Whoever holds it, under the signal handler that this is in, writes it when it is done.
                 return False
-            if isinstance(error, TimeoutError):
+            if other is None and isinstance(error, TimeoutError):
                 self._not_before = self._clock() + BACK_OFF_S
-            if not self._warned_of_write:
-                self._warned_of_write = True
-                warn(
-                    f"cannot write {self._path!r} ({error}); winners stay in memory and are written when it can be",
-                    ResultsFileWarning,
-                )
-            self._listeners.tell(FILE, action="write failed", path=self._path, error=str(error))
+            if other is not None or not self._warned_of_write:
+                self._warned_of_write |= other is None
+                kept = "where they are" if other else "in memory and are written when it can be"
+                warn(f"cannot write {path!r} ({error}); winners stay {kept}", ResultsFileWarning)
+            self._listeners.tell(FILE, action="write failed", path=path, error=str(error))
             return False
-        self._warned_of_write = False
-        self._not_before = self._clock()
-        self._listeners.tell(FILE, action="written", path=self._store.target)
+        if other is None:
+            self._warned_of_write = False
+            self._not_before = self._clock()
+        self._listeners.tell(FILE, action="written", path=other or self._store.target)
         return True
 
     def _merge(self, report: LoadReport, *, overwrite: bool) -> bool:
         entries = report.entries
         if self._unwritten.drops and report.path == self._path:
             entries = Entries(entry for entry in entries if not self._unwritten.is_dropped(entry.signature))
-        if overwrite:
-            taken = self._take(entries, overwrite=True)
+        source = self._sources.begin(report.path, report.files)
+        if overwrite or not self._sources.is_first(source):
+            taken = self._take(entries, source, overwrite=overwrite)
             merged = taken.merged + taken.replaced
         else:
             # What every start does, perhaps with a hundred thousand entries.
@@ -273,22 +295,6 @@ class DeviceResults:
             self._faults.pop(report.path, None)
         self._read.update(dict.fromkeys(report.files))
         self._listeners.tell(FILE, action="read", path=report.path, merged=merged, refused=report.refused)
-        for message in _complaints(report):
+        for message in complaints(report):
             warn(message, ResultsFileWarning)
         return report.path in report.files
-
-
-def _complaints(report: LoadReport) -> Iterable[str]:
-    """Yield one warning text for each thing that is wrong with a file."""
-    yield from report.problems
-    if report.refused:
-        if any(mismatch.found for mismatch in report.mismatches):
-            differing = "; ".join(str(mismatch) for mismatch in report.mismatches)
-            why = f"was written by another build or device: {differing}"
-        else:
-            why = "has no validator lines, so that nothing says which build wrote it, or whether it is a results file"
-        yield f"{report.path!r} {why}. It is left as it is, and winners of this build go to a sibling file"
-    if report.bad_lines:
-        shown = "; ".join(f"line {line.number}: {line.reason}" for line in report.bad_lines[:3])
-        more = f" and {len(report.bad_lines) - 3} more" if len(report.bad_lines) > 3 else ""
-        yield f"{report.path!r} has lines that are not used: {shown}{more}"

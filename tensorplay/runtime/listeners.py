@@ -1,7 +1,10 @@
 """Who wants to hear what the runtime does, and the names of what there is to hear."""
 
 import logging
-from collections.abc import Callable
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 
 from tensorplay.locks import ForkSafeLock
@@ -27,7 +30,7 @@ __all__ = [
 QUEUED = "queued"
 """A problem waits to be measured in the background; the first choice runs meanwhile."""
 TUNING_STARTED = "tuning_started"
-"""A problem is about to be measured."""
+"""A problem is about to be measured; told while other threads wait for their turn to measure."""
 TUNED = "tuned"
 """A measurement ended, and its winner is recorded."""
 TUNING_FAILED = "tuning_failed"
@@ -75,13 +78,27 @@ class _Registration:
         self.has_failed = False
 
 
-class Listeners:
-    """The listeners of one context; true when there are any. Safe in any number of threads."""
+class _Waiting(threading.local):
+    """What a thread is to tell when it has given its locks back, in order."""
 
-    __slots__ = ("_lock", "_registrations")
+    def __init__(self) -> None:
+        self.events: deque[tuple[str, Mapping[str, object]]] = deque()
+
+
+class Listeners:
+    """The listeners of one context; true when there are any. Safe in any number of threads.
+
+    A listener may take locks of its own, and wait for threads that hold them and ask the context something. So nobody
+    is told anything while a lock is held that `defer_under` was given: what happens under it is told right after. But
+    `tuning_started` is told by whoever has the turn to measure: its listener must not wait for one who waits for that.
+    """
+
+    __slots__ = ("_deferring", "_lock", "_registrations", "_waiting")
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
+        self._waiting = _Waiting()
+        self._deferring: tuple[ForkSafeLock, ...] = ()
         # Replaced and never changed, so that `tell` needs no lock.
         self._registrations: tuple[_Registration, ...] = ()
 
@@ -100,16 +117,46 @@ class Listeners:
 
         return remove
 
+    def defer_under(self, lock: ForkSafeLock) -> None:
+        """Let nothing be told by a thread that holds `lock`; whoever takes it does so inside of `afterwards`."""
+        with self._lock:
+            self._deferring += (lock,)
+
+    @contextmanager
+    def afterwards(self) -> Iterator[None]:
+        """Tell at the end what had to wait for a lock; where one is still held, an outer `afterwards` tells it."""
+        try:
+            yield
+        finally:
+            if not self._is_deferring():
+                self._tell_waiting()
+
     def tell(self, event: str, /, **detail: object) -> None:
-        """Call each listener with the event, on this thread, with no lock held.
+        """Call each listener with the event, on this thread, with no lock held: now, or when they are given back.
 
         What a listener raises is logged, the first time, and dropped.
         """
-        registrations = self._registrations
-        if not registrations:
+        self.tell_under(None, event, **detail)
+
+    def tell_under(self, lock: ForkSafeLock | None, event: str, /, **detail: object) -> None:
+        """Do as `tell`, and wait for every lock but this one."""
+        if not self._registrations:
             return
-        facts = MappingProxyType(detail)
-        for registration in registrations:
+        # Asked of the locks, and not counted: no interrupt can make that wrong.
+        self._waiting.events.append((event, MappingProxyType(detail)))
+        if not self._is_deferring(lock):
+            self._tell_waiting()
+
+    def _is_deferring(self, but: ForkSafeLock | None = None) -> bool:
+        return any(lock.is_held_here() for lock in self._deferring if lock is not but)
+
+    def _tell_waiting(self) -> None:
+        waiting = self._waiting.events
+        while waiting:
+            self._call_each(*waiting.popleft())
+
+    def _call_each(self, event: str, facts: Mapping[str, object]) -> None:
+        for registration in self._registrations:
             try:
                 registration.listener(event, facts)
             except Exception:  # whatever it is, it must not reach the product that is running

@@ -8,6 +8,7 @@ from operator import add
 from tensorplay.database.csv_text import BadLine, each_line, each_validator
 from tensorplay.database.entries import Raw
 from tensorplay.database.explanations import explanations_name
+from tensorplay.database.known import NOTHING_KNOWN
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.store import ResultsStore
 from tensorplay.database.validators import compare
@@ -66,19 +67,20 @@ class SteeredResults(DeviceResults):
                 rejected += 1
                 if rejected <= _MOST_BAD_LINES:
                     bad_lines.append(each)
-        report = self._take_in_slices(newest, overwrite=overwrite)
         with self._lock:
+            source = self._sources.begin(path, (path,))
             self._read[path] = None
+        report = self._take_in_slices(newest, source, overwrite=overwrite)
         self._listeners.tell(FILE, action="read", path=path, merged=report.merged + report.replaced, refused=False)
         return report._replace(bad_lines=tuple(bad_lines), validators=validators, rejected=rejected)
 
-    def _take_in_slices(self, newest: dict[tuple[str, str], Raw], *, overwrite: bool) -> MergeReport:
+    def _take_in_slices(self, newest: dict[tuple[str, str], Raw], source: str, *, overwrite: bool) -> MergeReport:
         """Merge one entry of each signature, and leave none there; the lock is given back now and then."""
         report, is_whole = MergeReport(), False
         try:
             for part in emptied(newest, _SLICE):
                 with self._lock:
-                    taken = self._take_newest(part, overwrite=overwrite)
+                    taken = self._take_newest(part, source, overwrite=overwrite)
                 report = MergeReport(*map(add, report[:4], taken[:4]))
             is_whole = True
             return report
@@ -87,9 +89,23 @@ class SteeredResults(DeviceResults):
                 # Who reads the winners meanwhile reads them once more; also what was taken in before an interrupt.
                 self._journal.note_many()
 
+    def write_beside(self, others: Iterable["SteeredResults"], path: str | None = None) -> bool:
+        """Rewrite a file as `write` does, which other devices have read too, or may have.
+
+        Where it is gone as a whole, what they had read from it is put there as well: the next of them finds it there.
+        """
+        known, name = NOTHING_KNOWN, path or self.path
+        for each in others:
+            if each is not self and each.build == self.build:
+                with each._lock:
+                    known = known.with_own(each._parts(name).known)
+        return self.write(path, known_elsewhere=known)
+
     def write_to(self, path: str) -> None:
-        """Rewrite a file of this build with every winner, merged with what it holds; `OSError` as from the store."""
-        ResultsStore(path, self.validators).rewrite(self.results.unsorted())
+        """Rewrite a file of this build as `write` does; `OSError` as from the store."""
+        with self._lock:
+            entries, known = self._parts(path)
+        ResultsStore(path, self.validators).rewrite(entries, known=known)
         self._listeners.tell(FILE, action="written", path=path)
 
     def pin(self, signature: Signature) -> bool:
@@ -111,7 +127,7 @@ class SteeredResults(DeviceResults):
 
     def clear(self) -> int:
         """Drop every winner from memory and file, and how they were chosen; return how many there were."""
-        with self._lock:
+        with self._listeners.afterwards(), self._lock:
             if self._pinned:
                 count = len(self._pinned)
                 raise TensorPlayError(f"pinned winners: {count}; unpin them first, or drop the others one by one")
@@ -120,6 +136,7 @@ class SteeredResults(DeviceResults):
             for op, params in dropped:
                 self.results.remove(Signature(op, params))
             self.origins.clear()
+            self._sources.forget_all()
             self._unwritten.drop(dropped)
             self._journal.note_many()
             if dropped:
@@ -142,7 +159,7 @@ class SteeredResults(DeviceResults):
         if earlier is None:
             self.remove(signature)
             return False
-        with self._lock:
+        with self._listeners.afterwards(), self._lock:
             self._check_free(signature)
             origin = "file" if earlier.origin in {"file", "measured"} else "measured here"
             self._keep(Entry(*signature, earlier.kernel, earlier.time_ms), origin)
@@ -186,8 +203,7 @@ class SteeredResults(DeviceResults):
 
     def faults(self) -> list[FileFault]:
         """Return what was wrong with the files that were read, in the order that they were met."""
-        with self._lock:
-            return list(self._faults.values())
+        return list(self._faults.values())
 
 
 def _different(validators: Iterable[Validator]) -> Iterator[Validator]:

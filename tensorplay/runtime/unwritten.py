@@ -1,8 +1,11 @@
 """What the memory knows and a results file does not say yet: winners to be put there, lines to be taken out."""
 
+import os
 from collections.abc import Iterable
 from itertools import chain
+from weakref import WeakSet
 
+from tensorplay.database.known import NOTHING_KNOWN, Known
 from tensorplay.database.record import Entry
 from tensorplay.database.store import ResultsStore
 from tensorplay.gemm import Signature
@@ -14,7 +17,8 @@ class Unwritten:
     """Changes that wait to be written; whoever uses it holds the lock of the results.
 
     Every method leaves it valid when a signal handler comes back to it on the same thread: what the handler adds while
-    a file is being written is written right after that.
+    a file is being written is written right after that. In a forked child it is empty: what the parent has not written
+    yet, the parent writes, and a child that did so too might undo what others have recorded since.
     """
 
     def __init__(self) -> None:
@@ -22,6 +26,7 @@ class Unwritten:
         self._stale: set[Signature] = set()
         # Plain tuples, as in `Entries`: a person may drop all winners at once.
         self._dropped: set[tuple[str, str]] = set()
+        _all.add(self)
 
     def __bool__(self) -> bool:
         return bool(self._entries or self._stale or self._dropped)
@@ -65,17 +70,19 @@ class Unwritten:
                 self._rewrite(store, ())
             else:
                 for entry in list(self._entries.values()):
-                    store.append(entry)
-                    self._note_written((entry,))
+                    # A signal handler may have written it, or forked meanwhile.
+                    if self._entries.get(entry.signature) is entry:
+                        store.append(entry)
+                        self._note_written((entry,))
 
-    def write_with(self, store: ResultsStore, entries: Iterable[Entry]) -> None:
-        """Write all and further winners, in one rewriting of the file."""
-        self._rewrite(store, entries)
+    def write_with(self, store: ResultsStore, entries: Iterable[Entry], known: Known = NOTHING_KNOWN) -> None:
+        """Write all and further winners, in one rewriting of the file, which knows better about what it said itself."""
+        self._rewrite(store, entries, known)
         self.write(store)
 
-    def _rewrite(self, store: ResultsStore, entries: Iterable[Entry]) -> None:
+    def _rewrite(self, store: ResultsStore, entries: Iterable[Entry], known: Known = NOTHING_KNOWN) -> None:
         waiting, stale, dropped = tuple(self._entries.values()), tuple(self._stale), tuple(self._dropped)
-        store.rewrite(chain(entries, waiting), drop=dropped)
+        store.rewrite(chain(entries, waiting), drop=dropped, known=known)
         self._note_written(waiting)
         self._stale.difference_update(stale)
         self._dropped.difference_update(dropped)
@@ -86,3 +93,19 @@ class Unwritten:
         for entry in entries:
             if self._entries.get(entry.signature) is entry:
                 del self._entries[entry.signature]
+
+    def _clear(self) -> None:
+        self._entries.clear()
+        self._stale.clear()
+        self._dropped.clear()
+
+
+_all: WeakSet[Unwritten] = WeakSet()
+
+
+def _clear_all_in_child() -> None:
+    for unwritten in list(_all):
+        unwritten._clear()
+
+
+os.register_at_fork(after_in_child=_clear_all_in_child)
