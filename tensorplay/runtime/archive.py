@@ -2,21 +2,18 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
-from tensorplay.backends import registry
 from tensorplay.backends.base import Backend
-from tensorplay.database.csv_text import FORMAT_VALIDATOR
-from tensorplay.database.filename import default_results_name, default_untuned_name, insert_ordinal
-from tensorplay.database.record import Entry, check_validators
-from tensorplay.errors import KernelUnavailableError, TensorPlayError
-from tensorplay.gemm import GemmProblem, Signature, parse_kernel_id, parse_signature
-from tensorplay.locks import ForkSafeLock
-from tensorplay.runtime.journal import Journal
+from tensorplay.database.filename import default_untuned_name, insert_ordinal
+from tensorplay.database.record import Entry
+from tensorplay.database.validators import compare
+from tensorplay.errors import KernelUnavailableError
+from tensorplay.gemm import Signature, parse_kernel_id, parse_signature
+from tensorplay.gemm.problem import CPU
+from tensorplay.runtime.devices import Devices
 from tensorplay.runtime.listeners import WINNER
-from tensorplay.runtime.steered_results import SteeredResults
-from tensorplay.runtime.switches import Switches
+from tensorplay.runtime.shared_results import FileHead, SharedResults
 from tensorplay.runtime.untuned_files import UntunedFiles
 
 __all__ = ["Archive", "Recorded"]
@@ -34,55 +31,25 @@ class Recorded(NamedTuple):
     pinned: bool = False
 
 
-class Archive(Switches):
+class Archive(Devices):
     """Where winners are kept. No method raises for what a disk does, but warns; see `DeviceResults`.
 
     Parameters
     ----------
-    environ : mapping
-        The environment.
-    directory : str or path
-        What relative file names are relative to.
-    backends : mapping of str to Backend
-        The backend of each device that the registry should not be asked for.
+    environ, directory, backends
+        As `Devices` takes them.
     """
 
     def __init__(
         self, environ: Mapping[str, str], directory: str | os.PathLike[str], backends: Mapping[str, Backend]
     ) -> None:
-        super().__init__(environ)
-        self._directory = Path(directory)
-        self._backends = dict(backends)
-        self._devices: dict[str, SteeredResults] = {}
-        self._journal = Journal()
+        super().__init__(environ, directory, backends)
         self._untuned_files = UntunedFiles()
-        self._state_lock = ForkSafeLock()
-        # The name that `set_filename` was told to insert ordinals into; names from the environment always are.
-        self._name_with_ordinal: str | None = None
         self._write_on_exit = True
-
-    def set_filename(self, name: str, insert_device_ordinal: bool = False) -> None:
-        """Send winners to another file; "" goes back to the default name.
-
-        A file named before the first product is read there; one named later is only written, until `read_file`.
-        With `insert_device_ordinal` the ordinal takes the place of `%d` in the base name, or stands before its
-        last dot. Relative names are relative to the working directory at first use.
-        """
-        with self._state_lock:
-            self._settings.set("filename", name)
-            self._name_with_ordinal = name if insert_device_ordinal and name else None
-            self._redirect()
-
-    def get_filename(self) -> str:
-        """Return the current device's results file, empty until it is set or first used."""
-        with self._state_lock:
-            device = self._current_device()
-            return self._results_name(device) if self._settings.filename or self._devices else ""
 
     def get_results(self) -> list[tuple[str, str, str, float]]:
         """Return every winner in memory as (op, params, kernel, time in ms), sorted."""
-        with self._state_lock:
-            held = [device.results.entries() for device in self._devices.values()]
+        held = [device.results.entries() for device in self._met()]
         return sorted({(op, params, kernel, ms) for entries in held for op, params, kernel, ms in entries})
 
     def recorded(self) -> list[Recorded]:
@@ -91,9 +58,7 @@ class Archive(Switches):
 
     def each_recorded(self) -> Iterator[Recorded]:
         """Yield what `recorded` returns, one by one, for whoever needs no list of it."""
-        with self._state_lock:
-            devices = list(self._devices.values())
-        for device in devices:
+        for device in self._met():
             for entry in device.results:
                 signature = entry.signature
                 origin = device.origins.get(signature, "file")
@@ -105,9 +70,7 @@ class Archive(Switches):
 
     def results_files(self) -> list[tuple[str, str]]:
         """Return (device, file that winners go to) for each device that was met."""
-        with self._state_lock:
-            devices = list(self._devices.values())
-        return [(device.device, device.target) for device in devices]
+        return [(device.device, device.target) for device in self._met()]
 
     def validators_of(self, device: str) -> list[tuple[str, str]]:
         """Return the facts about this build and a device that its file must match."""
@@ -118,26 +81,39 @@ class Archive(Switches):
         return [(name, value) for name, value in self._device(self._current_device()).validators]
 
     def read_file(self, filename: str | None = None, *, overwrite: bool = False) -> bool:
-        """Merge a results file, the current one unless named; return whether it exists and matches this build.
+        """Merge a results file, the current device's unless named; return whether it exists and matches this build.
 
-        What is in memory stays, unless `overwrite`. A file of another build changes nothing and is not changed.
+        What is in memory stays, unless `overwrite`. A file of another build changes nothing and is not changed. Each
+        winner is the device's that its params name, where the file matches it; all others are kept for the first
+        device that the file matches, the current one before others. So are, until their first product, those of GPUs
+        that were not used yet; only where a GPU that was used, or the host, matches the file, it is read at all.
         """
-        device = self._device(self._current_device())
-        read = device.read(self._absolute(filename) if filename else device.path, overwrite=overwrite)
+        current = self._device(self._current_device())
+        path = self._absolute(filename) if filename else current.path
+        matching = self._matched_by(FileHead.read(path), current)
+        reader, others = (matching[0], matching[1:]) if matching else (current, [])
+        read = reader.read_with(others, path, overwrite=overwrite)
+        for device in self._met():
+            if device not in {reader, *matching}:
+                device.read_sibling(path, overwrite=overwrite)
         self._invalidate()
         return read
 
     def write_file(self, filename: str | None = None) -> bool:
         """Rewrite the results file with every winner, merged with what others wrote; return whether it was written.
 
-        Without a name every device's own file is written. A file of another build is left as it is, and a
-        sibling is written.
+        Without a name every device's own file is written. A file of another build is left as it is, and a sibling is
+        written: also where devices that match no common file are to be written to one, the current one first.
         """
-        if filename:
-            return self._device(self._current_device()).write(self._absolute(filename))
-        with self._state_lock:
-            devices = list(self._devices.values()) or [self._device(self._current_device())]
-        written = [device.write() for device in devices]
+        if not filename:
+            devices = self._met() or [self._device(self._current_device())]
+            written = [device.write_beside(devices) for device in devices]
+            return all(written)
+        current = self._device(self._current_device())
+        holding = [device for device in self._met() if len(device.results)] or [current]
+        path = self._absolute(filename)
+        holding.sort(key=lambda device: device is not current)
+        written = [device.write_beside(holding, path) for device in holding]
         return all(written)
 
     def write_file_on_exit(self, val: bool) -> None:
@@ -152,16 +128,20 @@ class Archive(Switches):
 
         `TensorPlayError` when it is pinned.
         """
-        problem = parse_signature(op, params)
-        # A file may hold winners of other devices too; they are forgotten where they are kept.
-        here = problem.device if problem.device in self._devices else self._current_device()
-        device = self._device(here)
-        device.ensure_loaded()
-        known = device.remove(Signature(op, params))
-        self._forgotten(Signature(op, params))
+        problem, signature = parse_signature(op, params), Signature(op, params)
+        try:
+            own = self._device(problem.device, self._backend_of(problem))
+        except KernelUnavailableError:
+            # Its winners may be in the current device's file.
+            own = self._device(self._current_device())
+        own.ensure_loaded()
+        # Other devices may have read it from a file that was shared.
+        keepers = dict.fromkeys((own, *self._holders(problem, signature)))
+        was_known = [device.remove(signature) for device in keepers]
+        self._forgotten(signature)
         self._invalidate()
         self.listeners.tell(WINNER, op=op, params=params, action="forgotten")
-        return known
+        return any(was_known)
 
     def override(self, op: str, params: str, kernel: str) -> None:
         """Record a kernel of your own choice for a signature, in memory and file.
@@ -191,9 +171,7 @@ class Archive(Switches):
     def close(self) -> None:
         """End the use of a context: write what could not be written, unless told not to, and close the log."""
         if self._write_on_exit:
-            with self._state_lock:
-                devices = list(self._devices.values())
-            for device in devices:
+            for device in self._met():
                 device.save_pending()
         self._untuned_files.save_pending()
         self._verbose_log.close()
@@ -205,70 +183,27 @@ class Archive(Switches):
             return int(set_to)
         return -(-self._default_backend().default_rotating_bytes(self._current_device()) // (1 << 20))
 
-    def backend(self, device: str) -> Backend:
-        """Return who runs products on `device`."""
-        return self._backends.get(device) or registry.backend_of(device)
-
     def _invalidate(self) -> None:
         """Forget prepared plans: what they were prepared from has changed."""
 
     def _forgotten(self, signature: Signature, kernel: str | None = None) -> None:
         """Forget what this process has learned against a signature, or one kernel of it."""
 
-    def _default_backend(self) -> Backend:
-        return next(iter(self._backends.values()), None) or registry.default_backend()
+    def _matched_by(self, head: FileHead, current: SharedResults) -> list[SharedResults]:
+        """Return the devices that match a file: who keeps what is nobody's first, then those that it names."""
+        matching = [device for device in self._met() if device.is_of(head)]
+        if current not in matching and CPU in head.devices and CPU not in self._devices:
+            matching += self._host_of(head)
+        matching.sort(key=lambda device: (device is not current, device.device not in head.devices))
+        return matching[:1] + [device for device in matching[1:] if device.device in head.devices]
 
-    def _current_device(self) -> str:
-        return self._default_backend().current_device()
+    def _host_of(self, head: FileHead) -> list[SharedResults]:
+        """Return the results of the host if it matches a file; else it is not met now.
 
-    def _backend_of(self, problem: GemmProblem) -> Backend:
-        try:
-            backend = self.backend(problem.device)
-            # A backend that knows its kind of device need not have this one.
-            backend.validators(problem.device)
-        except TensorPlayError as error:
-            raise KernelUnavailableError(f"device {problem.device} is not in this process: {error}") from error
-        return backend
-
-    def _device(self, device: str, backend: Backend | None = None) -> SteeredResults:
-        """Return the results of a device, made at first use; its file is read when they are first consulted."""
-        known = self._devices.get(device)
-        if known is not None:
-            return known
-        with self._state_lock:
-            if device not in self._devices:
-                backend = backend or self._backends.get(device) or self._default_backend()
-                made = self._results_of(device, backend)
-                self._backends.setdefault(device, backend)
-                self._devices[device] = made
-                self._journal.note_many()
-            return self._devices[device]
-
-    def _results_of(self, device: str, backend: Backend) -> SteeredResults:
-        """Return results of a device that nobody else sees, nothing read yet."""
-        validators = check_validators((FORMAT_VALIDATOR, *backend.validators(device)))
-        path = self._absolute(self._results_name(device))
-        return SteeredResults(device, validators, path, self.listeners, journal=self._journal)
-
-    def _results_name(self, device: str) -> str:
-        name = self._settings.filename
-        if not name:
-            return default_results_name(device)
-        from_environment = self._settings.origin("filename") == "environment"
-        return insert_ordinal(name, device) if from_environment or name == self._name_with_ordinal else name
-
-    def _redirect(self) -> None:
-        for device in self._devices.values():
-            device.redirect(self._absolute(self._results_name(device.device)))
-
-    def _absolute(self, name: str | os.PathLike[str]) -> str:
-        """Return the path that a name means now, however often the process changes its folder later."""
-        path = self._directory / name
-        try:
-            return str(path.absolute())
-        except OSError:
-            # The working directory is gone; writing says so, as for any folder that is not there.
-            return str(Path(os.sep, "the working directory does not exist any more", path))
+        No GPU is looked for so: asking one what its files must match takes up memory of it, in each process of many.
+        """
+        backend = self._backend_on(CPU)
+        return [] if compare(self._facts(CPU, backend), head.validators) else [self._device(CPU, backend)]
 
     def _log_untuned(self, signature: Signature, device: str) -> None:
         """Write a signature to the untuned file, once."""

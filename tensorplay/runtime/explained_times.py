@@ -22,11 +22,12 @@ _BREATH_S = 1e-4
 
 
 class ExplainedTime(NamedTuple):
-    """What a measurement found, in milliseconds; None where nothing was timed."""
+    """What a measurement found, in milliseconds; None where nothing was timed; and why it selected the winner."""
 
     winner: str
     winner_ms: float | None
     first_choice_ms: float | None
+    verdict: str = ""
 
 
 class _Seen(NamedTuple):
@@ -89,7 +90,9 @@ class ExplainedTimes:
             except RecordError:
                 continue
             if found.build == self._build:
-                times[found.signature] = ExplainedTime(found.winner, found.winner_ms, found.first_choice_ms)
+                times[found.signature] = ExplainedTime(
+                    found.winner, found.winner_ms, found.first_choice_ms, found.verdict
+                )
             parsed += len(line)
             if parsed > _BREATH_BYTES:
                 parsed = 0

@@ -2,12 +2,17 @@
 
 from dataclasses import fields
 
+from tensorplay.database.filename import sibling_name
 from tensorplay.database.record import Entry
+from tensorplay.database.validators import digest
 from tensorplay.errors import TensorPlayError
 from tensorplay.gemm import GemmProblem, Signature, parse_signature
 from tensorplay.measure.report import SelectionReport
 from tensorplay.runtime.deferred import Deferred
+from tensorplay.runtime.device_explanations import DeviceExplanations, explains
 from tensorplay.runtime.device_results import DeviceResults
+from tensorplay.runtime.explained_times import ExplainedTime
+from tensorplay.runtime.ledger import Evidence
 from tensorplay.runtime.rejections import Rejection
 
 __all__ = ["Explaining"]
@@ -44,8 +49,7 @@ class Explaining(Deferred):
         """
         problem = parse_signature(op, params)
         signature = Signature(op, params)
-        with self._state_lock:
-            held = [(device, device.results.get(signature)) for device in self._devices.values()]
+        held = [(device, device.results.get(signature)) for device in self._met()]
         device, entry = next(((device, entry) for device, entry in held if entry is not None), (None, None))
         return {
             "op": op,
@@ -66,14 +70,32 @@ class Explaining(Deferred):
         self, signature: Signature, problem: GemmProblem, device: DeviceResults | None, entry: Entry | None
     ) -> dict[str, object]:
         """Return what the measurement of a signature found, in this process or, by the file, in another."""
-        evidence = self._ledger.evidence(signature)
+        evidence = self._evidence_of(signature, entry)
         if evidence is not None:
             return evidence.to_dict()
         try:
             device = device or self._devices.get(problem.device)
-            device = device or self._results_of(problem.device, self.backend(problem.device))
+            explanations = device.explanations if device else self._explanations_on(problem.device)
         except TensorPlayError:
             # Of a device that is not here, nobody knows what its files must match.
             return {}
-        found = device.explanations.find(signature, entry)
+        found = explanations.find(signature, entry)
         return {} if found is None else {key: value for key, value in found.to_dict().items() if key != "build"}
+
+    def _evidence_of(self, signature: Signature, entry: Entry | None) -> Evidence | None:
+        """Return how this process chose an entry, or the signature's last one when there is none now.
+
+        None where it did not: of an entry that a file has put in the place of one that was measured here.
+        """
+        evidence = self._ledger.evidence(signature)
+        if evidence is None or entry is None:
+            return evidence
+        report = evidence.report
+        is_explained = explains(ExplainedTime(report.winner, report.winner_ms, report.first_choice_ms), entry)
+        return evidence if is_explained else None
+
+    def _explanations_on(self, device: str) -> DeviceExplanations:
+        """Return the explanations of a device that was not met, which stays so."""
+        build = digest(self._facts(device, self.backend(device)))
+        path = self._absolute(self._results_name(device))
+        return DeviceExplanations(build, lambda: (path, sibling_name(path, build)), self.listeners)

@@ -58,10 +58,8 @@ class Steering(Explaining):
 
     def forget_all(self) -> int:
         """Drop every winner from memory and file; return how many there were. `TensorPlayError` when any is pinned."""
-        with self._state_lock:
-            devices = list(self._devices.values())
         # Plain tuples, as in `Entries`.
-        dropped = [(device, [entry[:2] for entry in device.results]) for device in devices]
+        dropped = [(device, [entry[:2] for entry in device.results]) for device in self._met()]
         count = 0
         for device, signatures in dropped:
             count += device.clear()
@@ -83,9 +81,7 @@ class Steering(Explaining):
         None where it stands in none, as after a write that failed or where somebody has changed the file since.
         """
         signature = Signature(op, params)
-        with self._state_lock:
-            devices = list(self._devices.values())
-        found = (device.written_at(signature) for device in devices)
+        found = (device.written_at(signature) for device in self._met())
         return next((each for each in found if each is not None), None)
 
     def measure_beside(self, problem: GemmProblem, *, again: bool = False) -> bool:
@@ -134,8 +130,7 @@ class Steering(Explaining):
 
     def recorded_of(self, signatures: Iterable[Signature]) -> list[Recorded]:
         """Return the winners of some signatures; those without one are left out."""
-        with self._state_lock:
-            devices = list(self._devices.values())
+        devices = self._met()
         return [
             Recorded(*entry, device.device, device.origins.get(signature, "file"), device.is_pinned(signature))
             for signature in signatures
@@ -149,16 +144,15 @@ class Steering(Explaining):
 
     def first_choices(self, signatures: Iterable[Signature]) -> Mapping[Signature, float]:
         """Return the first choices' times, in milliseconds, of those winners that it is known of."""
-        found, unknown = {}, []
+        devices, found, unknown = self._met(), {}, []
         for signature in signatures:
-            evidence = self._ledger.evidence(signature)
+            entry = next((entry for device in devices if (entry := device.results.get(signature)) is not None), None)
+            evidence = self._evidence_of(signature, entry)
             if evidence is None:
                 unknown.append(signature)
             elif evidence.report.first_choice_ms is not None:
                 found[signature] = evidence.report.first_choice_ms
-        with self._state_lock:
-            devices = list(self._devices.values()) if unknown else []
-        for device in devices:
+        for device in devices if unknown else ():
             found |= device.first_choices(unknown)
         return found
 
@@ -168,9 +162,7 @@ class Steering(Explaining):
 
     def file_faults(self) -> list[FileFault]:
         """Return what was wrong with results files that were read."""
-        with self._state_lock:
-            devices = list(self._devices.values())
-        return [fault for device in devices for fault in device.faults()]
+        return [fault for device in self._met() for fault in device.faults()]
 
     def forget_untuned(self, op: str, params: str) -> bool:
         """Take a signature off the list of untuned ones, until it runs without a winner anew; return whether it was."""
@@ -197,12 +189,11 @@ class Steering(Explaining):
     def _held_in(self, op: str, params: str) -> tuple[SteeredResults, Signature]:
         """Return the results that hold a signature's winner, else those of its device; `SignatureError` for none."""
         problem, signature = parse_signature(op, params), Signature(op, params)
-        with self._state_lock:
-            devices = list(self._devices.values())
-        device = next((device for device in devices if device.results.get(signature) is not None), None)
-        if device is None:
-            device = self._device(problem.device, self._backend_of(problem))
-            device.ensure_loaded()
+        holders = self._holders(problem, signature)
+        if holders:
+            return holders[0], signature
+        device = self._device(problem.device, self._backend_of(problem))
+        device.ensure_loaded()
         return device, signature
 
     def _told(self, signature: Signature, action: str) -> None:
