@@ -56,6 +56,8 @@ class Background(Generic[T]):
         Measures a task on the thread; returns False for one that is to be measured later again.
     is_time : callable
         Says whether the device of a task may be measured on now.
+    failed : callable, optional
+        Told of a task that is let go since measuring it, or asking about its device, raised: it may be queued anew.
     forked : callable, optional
         Called in a forked child, where what waited in the parent waits no more.
     most : int
@@ -67,11 +69,13 @@ class Background(Generic[T]):
         measure: Callable[[T], bool],
         is_time: Callable[[T], bool],
         *,
+        failed: Callable[[T, Exception], None] | None = None,
         forked: Callable[[], None] | None = None,
         most: int = MOST_WAITING,
     ) -> None:
         self._measure = measure
         self._is_time = is_time
+        self._failed = failed
         self._forked = forked
         self._most = most
         self._is_ended = False
@@ -134,7 +138,7 @@ class Background(Generic[T]):
                 return False
             # The interpreter refuses longer waits than that, which is some centuries.
             bound = None if timeout_s is None else min(max(timeout_s, 0.0), threading.TIMEOUT_MAX)
-            return self._changed.wait_for(lambda: not self._waiting and self._measuring is None, bound)
+            return self._changed.wait_for(self._is_drained, bound)
 
     def end(self, wait_s: float = _ENDING_S) -> None:
         """Call everything off for good, and wait a while for the thread to notice."""
@@ -151,6 +155,7 @@ class Background(Generic[T]):
         self._changed = threading.Condition(self._lock)
         self._waiting: dict[Signature, T] = {}
         self._measuring: T | None = None
+        self._is_telling = False
         self._thread: threading.Thread | None = None
 
     def _start_thread(self) -> bool:
@@ -175,7 +180,7 @@ class Background(Generic[T]):
                     self._changed.notify_all()
                     return
                 heads: dict[str, T] = {}
-                for task in self._waiting.values():
+                for task in list(self._waiting.values()):
                     heads.setdefault(task.device, task)
             began = time.monotonic()
             ready = next(filter(self._is_ready, heads.values()), None)
@@ -191,8 +196,9 @@ class Background(Generic[T]):
         is_done = True
         try:
             is_done = self._measure(task)
-        except Exception:  # noqa: BLE001 - whatever it is, the other tasks are not to suffer from it
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other tasks are not to suffer from it
             logger.exception("measuring %s in the background failed", task.signature.params)
+            self._let_go(task, error)
         finally:
             with self._lock:
                 self._measuring = None
@@ -203,11 +209,30 @@ class Background(Generic[T]):
     def _is_ready(self, task: T) -> bool:
         try:
             return self._is_time(task)
-        except Exception:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - as above
             logger.exception("whether device %s is idle could not be found out", task.device)
             # It would be the same at the next look, and the next.
-            self.remove(task.signature)
+            self._let_go(task, error)
             return False
+
+    def _let_go(self, task: T, error: Exception) -> None:
+        """Let a task that failed be queued anew by whoever calls from now on, and wait no longer; tell so."""
+        with self._lock:
+            # First that, so that a call that is made anew is not told that it is being measured.
+            self._measuring = None
+            self._waiting.pop(task.signature, None)
+            self._is_telling = True
+        try:
+            # With no lock held: it tells listeners.
+            if self._failed is not None:
+                self._failed(task, error)
+        finally:
+            with self._lock:
+                self._is_telling = False
+                self._changed.notify_all()
+
+    def _is_drained(self) -> bool:
+        return not self._waiting and self._measuring is None and not self._is_telling
 
 
 _all: WeakSet[Background[Any]] = WeakSet()

@@ -13,6 +13,7 @@ from typing import Any
 from tensorplay.backends.base import Backend, Plan
 from tensorplay.errors import OperandError, TensorPlayError
 from tensorplay.gemm import DEFAULT, GemmProblem, Signature, signature_of
+from tensorplay.interrupts import is_of_a_handler
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.device_results import DeviceResults
 from tensorplay.runtime.notice import logger
@@ -77,16 +78,22 @@ class TuningContext(Steering):
     def resolve(self, problem: GemmProblem, backend: Backend, stream: int | None = None) -> Resolved:
         """Return what runs `problem` now, by the decision table, and count the call; measures when the table says so.
 
-        Raises nothing that tuning caused, `OperandError` where nothing can run these operands: where anything else
-        fails, the first choice is returned.
+        Raises nothing that tuning caused, `OperandError` where nothing can run these operands, and what a signal
+        handler raises: where anything else fails, the first choice is returned.
         """
         try:
             return self._resolve(problem, backend, stream)
         except OperandError:
             raise
-        except Exception:  # noqa: BLE001 - whatever it is, it must not leave the caller's GEMM
-            logger.exception("the tuned choice for %s could not be found; the first choice runs", problem)
-            return self._settle(self._first_choice(problem, backend), None, Reason.FIRST_CHOICE)
+        except Exception as error:
+            if is_of_a_handler(error):
+                raise
+            count = self._ledger.count_failure(error)
+            # Not kept, since it may pass; and so it may come with each call, and is not logged each time.
+            if not count & (count - 1):
+                told = "the tuned choice for %s could not be found; the first choice runs (failure %d of its kind)"
+                logger.exception(told, problem, count)
+            return self._settle(self._first_choice(problem, backend), None, Reason.FIRST_CHOICE, cacheable=False)
 
     def _resolve(self, problem: GemmProblem, backend: Backend, stream: int | None) -> Resolved:
         if not backend.is_tunable(problem, self._settings.families):
@@ -146,7 +153,7 @@ class TuningContext(Steering):
         Raises what the first choice raises: then the operands are at fault, and the winner is not.
         """
         signature, plan = resolved.signature, resolved.plan
-        if resolved.first_choice is None or signature is None or plan is None:
+        if is_of_a_handler(error) or resolved.first_choice is None or signature is None or plan is None:
             raise error
         first = resolved.first_choice()
         if plan.kernel == first.kernel:
@@ -231,21 +238,22 @@ class TuningContext(Steering):
             return None, EntryState.DEFAULT
         if entry.kernel in self._ledger.rejections.failed(signature):
             return None, EntryState.STALE
-        if entry.kernel in self._killers.of(device.path, signature):
+        is_killer = entry.kernel in self._killers.of(device.path, signature)
+        if is_killer and entry.kernel != self._first_choice(problem, backend).kernel:
             self._ledger.reject(signature, entry.kernel, "took down a process that measured it")
             return None, EntryState.STALE
         try:
             plan = backend.rebuild(problem, entry.kernel)
-        except Exception as error:  # noqa: BLE001 - a kernel id from a file must not break a GEMM, whatever it does
+        except Exception as error:
+            # A kernel id from a file must not break a GEMM, whatever it does.
+            if is_of_a_handler(error):
+                raise
             self._ledger.reject(signature, entry.kernel, str(error))
             return None, EntryState.STALE
         is_forbidden = self._settings.deterministic and not plan.is_deterministic
         if is_forbidden and plan.kernel != self._first_choice(problem, backend).kernel:
-            self._ledger.reject(
-                signature,
-                entry.kernel,
-                "its sums may change their order, and deterministic is on (TP_TUNABLEOP_DETERMINISTIC)",
-            )
+            reason = "its sums may change their order, and deterministic is on (TP_TUNABLEOP_DETERMINISTIC)"
+            self._ledger.reject(signature, entry.kernel, reason)
             return None, EntryState.STALE
         return plan, EntryState.WINNER
 

@@ -32,11 +32,14 @@ class Counters:
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
         self._tallies: dict[tuple[Signature | None, Reason], Tally] = {}
-        self._events: Counter[Reason] = Counter()
+        self._events = dict.fromkeys(Reason, 0)
 
     def tally(self, signature: Signature | None, reason: Reason) -> Tally:
         """Return the tally of a signature and reason; None stands for all products that have no signature."""
         with self._lock:
+            known = self._tallies.get((signature, reason))
+            if known is not None:
+                return known
             if len(self._tallies) >= MOST_TALLIES:
                 signature = None
             return self._tallies.setdefault((signature, reason), Tally())
@@ -50,14 +53,15 @@ class Counters:
         """Return the count of every reason, also of those that never occurred."""
         with self._lock:
             totals = {reason.value: self._events[reason] for reason in Reason}
-            for (_, reason), tally in self._tallies.items():
+            # Of a copy, here and below: a signal handler that multiplies takes this lock again, and adds tallies.
+            for (_, reason), tally in self._tallies.copy().items():
                 totals[reason.value] += tally.calls
         return totals
 
     def calls_made(self) -> int:
         """Return how many calls there were in all, for whoever waits until there are no more."""
         with self._lock:
-            return sum(tally.calls for tally in self._tallies.values())
+            return sum(tally.calls for tally in list(self._tallies.values()))
 
     def calls(self, signature: Signature) -> dict[str, int]:
         """Return how often one signature was called, by reason."""
@@ -68,9 +72,9 @@ class Counters:
     def calls_without_winner(self) -> dict[Signature, int]:
         """Return how often each signature ran what no recorded winner had decided."""
         with self._lock:
-            tallies = list(self._tallies.items())
+            tallies = self._tallies.copy()
         calls: Counter[Signature] = Counter()
-        for (owner, reason), tally in tallies:
+        for (owner, reason), tally in tallies.items():
             if owner is not None and reason is not Reason.REPLAYED:
                 calls[owner] += tally.calls
         return dict(calls)

@@ -7,7 +7,10 @@ processes, and runs the first choice in this one.
 """
 
 import os
+import sys
+import threading
 from collections.abc import Mapping
+from types import FrameType
 
 from tensorplay.backends.base import Backend
 from tensorplay.errors import LaunchError, SettingError
@@ -28,6 +31,9 @@ _FAR_S = 1e9
 # A measurement that failed to launch, or that other work disturbed, is repeated until then.
 _MOST_ATTEMPTS = 3
 _DISTURBED = frozenset({Verdict.UNSTABLE, Verdict.WITHIN_NOISE})
+_PRODUCTS = "tensorplay.ops."
+# A listener or a signal handler inside of a product may wait for somebody, or for the background itself.
+_INSIDE_OF_PRODUCTS = frozenset({"tensorplay.runtime.background", "tensorplay.runtime.listeners"})
 
 
 class DeferredTask:
@@ -66,6 +72,7 @@ class Deferred(Measuring):
         self.background: Background[DeferredTask] = Background(
             self._measure_task,
             self._is_time,
+            failed=lambda task, error: self._broke_off(task.signature, error),
             # What waited in the parent must be queued again in the child, at its next call there.
             forked=self._invalidate,
         )
@@ -101,6 +108,24 @@ class Deferred(Measuring):
             self._ledger.note_queued(signature)
         return placed is not Placed.REFUSED
 
+    def _measure(
+        self, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
+    ) -> Measurement | None:
+        """Do as `Measuring` does; what it did not foresee is raised, and counts against the signature."""
+        try:
+            return super()._measure(device, signature, problem, backend)
+        except Exception as error:
+            self._broke_off(signature, error)
+            raise
+
+    def _broke_off(self, signature: Signature, error: Exception) -> None:
+        """Let a later call measure after all what ended in a way nobody foresaw, which may pass; not for ever."""
+        if self._ledger.break_off(signature) >= _MOST_ATTEMPTS:
+            self._give_up(signature, error)
+        else:
+            self.listeners.tell(events.TUNING_FAILED, op=signature.op, params=signature.params, reason=str(error))
+        self._renew(signature)
+
     def _renew(self, signature: Signature) -> None:
         """Let the next call of a signature be decided anew: what its prepared plans were decided by has changed."""
 
@@ -109,16 +134,22 @@ class Deferred(Measuring):
         return settings.enabled and settings.tuning and settings.mode == "background"
 
     def _is_time(self, task: DeferredTask) -> bool:
-        """Return whether no product was made since the device was last looked at, and it is idle."""
+        """Return whether no product was made since the device was last looked at, nor is now, and it is idle."""
         calls = self._ledger.counters.calls_made()
         is_quiet = self._calls_seen.get(task.device) == calls
         self._calls_seen[task.device] = calls
-        return is_quiet and not task.backend.is_capturing(None, task.device) and task.backend.is_idle(task.device)
+        if not is_quiet or task.backend.is_capturing(None, task.device) or not task.backend.is_idle(task.device):
+            return False
+        if _is_multiplying():
+            # Calls are counted before they run. The moment without any begins when this one ends.
+            del self._calls_seen[task.device]
+            return False
+        return True
 
     def _measure_task(self, task: DeferredTask) -> bool:
         """Measure a task and record its winner; return False for one that is to be measured once more."""
         evidence = None
-        with task.backend.beside_captures(), self._measuring:
+        with task.backend.beside_captures(), self.listeners.afterwards(), self._measuring:
             if not self._is_wanted(task):
                 return True
             calls = self._ledger.counters.calls_made()
@@ -163,3 +194,28 @@ class Deferred(Measuring):
         is_closed = ledger.pinned(signature) is not None or ledger.not_measurable(signature) is not None
         is_as_met = task.results.results.get(signature) == task.met
         return is_as_met and not is_closed and not task.is_cancelled and self._is_deferring()
+
+
+def _is_multiplying() -> bool:
+    """Return whether another thread is inside of a product, by what threads are at: no product has to say so itself."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        # Threads that do not stop for each other must not look at each other's frames.
+        return False
+    tops = sys._current_frames()
+    # Kept, our own frame would keep itself, and with it operands of the others, until garbage is collected.
+    tops.pop(threading.get_ident(), None)
+    return any(map(_is_in_product, tops.values()))
+
+
+def _is_in_product(top: FrameType) -> bool:
+    frame: FrameType | None = top
+    while frame is not None:
+        module = frame.f_globals.get("__name__")
+        # What was executed in a dictionary may call itself anything.
+        if isinstance(module, str):
+            if module in _INSIDE_OF_PRODUCTS:
+                return False
+            if module.startswith(_PRODUCTS):
+                return True
+        frame = frame.f_back
+    return False

@@ -1,6 +1,7 @@
 """Which winners changed since some moment, so that who shows them need not read all of them again."""
 
 from collections import deque
+from contextlib import suppress
 
 from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
@@ -35,7 +36,11 @@ class Journal:
             self._revision += 1
             self._changes.append((self._revision, signature))
             if len(self._changes) > MOST_CHANGES:
-                self._known_from, _ = self._changes.popleft()
+                # A signal handler on this thread may have noted many since they were counted.
+                with suppress(IndexError):
+                    dropped, _ = self._changes.popleft()
+                    if dropped > self._known_from:  # noqa: PLR1730 - a handler may raise it during a call
+                        self._known_from = dropped
 
     def note_many(self) -> None:
         """Count a change of any number of winners at once."""
@@ -47,6 +52,8 @@ class Journal:
     def since(self, revision: int) -> frozenset[Signature] | None:
         """Return the signatures that changed behind a revision; None when that is not known any more."""
         with self._lock:
+            # Copied, and that before the bound is read: a signal handler on this thread may note more at any time.
+            changes = list(self._changes)
             if revision < self._known_from:
                 return None
-            return frozenset(signature for number, signature in self._changes if number > revision)
+            return frozenset(signature for number, signature in changes if number > revision)

@@ -1,5 +1,6 @@
 """What one process has met and learned: counts, pins, untuned signatures, rejections, measurements' reports."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from tensorplay.measure.report import SelectionReport
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.counters import Counters
 from tensorplay.runtime.listeners import Listeners
+from tensorplay.runtime.newest import keep_newest
 from tensorplay.runtime.rejections import Rejections
 from tensorplay.runtime.resolution import Reason
 
@@ -18,6 +20,8 @@ __all__ = ["Evidence", "Ledger"]
 MOST_REPORTS = 4096
 # Beyond that, what is untuned is still logged to the file, but neither counted nor listed.
 MOST_UNTUNED = 1 << 16
+# Of signatures that are not measured the newest are known; an older one is tried, or found too expensive, once more.
+MOST_UNMEASURABLE = 1 << 16
 
 
 class Evidence(NamedTuple):
@@ -39,10 +43,14 @@ class Ledger:
         self.rejections = Rejections()
         self._listeners = listeners
         self._lock = ForkSafeLock()
+        # Not bounded: what a graph has captured must run the same for as long as the graph may be replayed. Each is
+        # smaller than what the graph itself keeps of that product.
         self._pinned: dict[Signature, str] = {}
         self._untuned: dict[Signature, None] = {}
-        self._unmeasurable: dict[Signature, str] = {}
-        self._evidence: dict[Signature, Evidence] = {}
+        self._unmeasurable: OrderedDict[Signature, str] = OrderedDict()
+        self._failures: dict[type[Exception], int] = {}
+        self._broken_off: OrderedDict[Signature, int] = OrderedDict()
+        self._evidence: OrderedDict[Signature, Evidence] = OrderedDict()
 
     def pin(self, signature: Signature, why: str) -> None:
         """Keep the first choice for a signature until `unpin`."""
@@ -95,6 +103,20 @@ class Ledger:
         """Remember that measuring a signature failed, so that it is not tried on every call."""
         with self._lock:
             self._unmeasurable[signature] = why
+            keep_newest(self._unmeasurable, MOST_UNMEASURABLE)
+
+    def count_failure(self, error: Exception) -> int:
+        """Count a call that could not be decided; return how many there were with an error of that class."""
+        with self._lock:
+            count = self._failures[type(error)] = self._failures.get(type(error), 0) + 1
+        return count
+
+    def break_off(self, signature: Signature) -> int:
+        """Count a measurement that ended in a way nobody foresaw; return how many have since one ended well."""
+        with self._lock:
+            count = self._broken_off[signature] = self._broken_off.get(signature, 0) + 1
+            keep_newest(self._broken_off, MOST_UNMEASURABLE)
+        return count
 
     def not_measurable(self, signature: Signature) -> str | None:
         """Return why a signature is not measured, None when it can be."""
@@ -104,11 +126,13 @@ class Ledger:
         """Let every signature be measured again: a setting that may have been the reason has changed."""
         with self._lock:
             self._unmeasurable.clear()
+            self._broken_off.clear()
 
     def forget(self, signature: Signature, kernel: str | None = None) -> None:
         """Forget what was learned against a signature; against one kernel of it when that is named."""
         with self._lock:
             self._unmeasurable.pop(signature, None)
+            self._broken_off.pop(signature, None)
             self._evidence.pop(signature, None)
         for failed in self.rejections.failed(signature):
             if kernel in {None, failed}:
@@ -121,9 +145,9 @@ class Ledger:
     def keep_evidence(self, signature: Signature, evidence: Evidence) -> None:
         """Keep how a winner was chosen."""
         with self._lock:
-            if len(self._evidence) >= MOST_REPORTS:
-                del self._evidence[next(iter(self._evidence))]
             self._evidence[signature] = evidence
+            keep_newest(self._evidence, MOST_REPORTS)
+            self._broken_off.pop(signature, None)
         self.counters.count(Reason.MEASURED)
 
     def evidence(self, signature: Signature) -> Evidence | None:

@@ -1,12 +1,15 @@
 """Measuring inside a process: one problem at a time, within the process's budget, never raising."""
 
 import os
+from abc import abstractmethod
+from collections import OrderedDict
 from collections.abc import Mapping
 
 from tensorplay.backends.base import Backend, Plan
 from tensorplay.database.record import Entry
 from tensorplay.errors import OperandError, TensorPlayWarning
 from tensorplay.gemm import DEFAULT, GemmProblem, Signature, signature_of
+from tensorplay.interrupts import is_of_a_handler
 from tensorplay.locks import ForkSafeLock
 from tensorplay.measure.budget import Deadline
 from tensorplay.measure.search_memory import SearchMemory
@@ -16,13 +19,17 @@ from tensorplay.runtime.archive import Archive
 from tensorplay.runtime.device_results import DeviceResults
 from tensorplay.runtime.known_killers import KnownKillers
 from tensorplay.runtime.ledger import Evidence, Ledger
+from tensorplay.runtime.newest import keep_newest
 from tensorplay.runtime.notice import logger, warn
-from tensorplay.runtime.resolution import Reason
+from tensorplay.runtime.resolution import EntryState, Reason
 from tensorplay.runtime.rules import tuning_rules
 from tensorplay.runtime.tuner import Measurement, measure
 from tensorplay.typing import Clock
 
 __all__ = ["Measuring"]
+
+# Signatures whose in-process selection is known, the newest of them; an older one is timed once more.
+MOST_SELECTED = 1 << 16
 
 
 class Measuring(Archive):
@@ -45,18 +52,21 @@ class Measuring(Archive):
     ) -> None:
         super().__init__(environ, directory, backends)
         self._ledger = Ledger(self.listeners)
-        self._selected: dict[Signature, Plan] = {}
+        # Kernel ids, and not plans: those hold the library's descriptors, and backends bound how many they keep.
+        self._selected: OrderedDict[Signature, str] = OrderedDict()
         self._clock = clock
         self._spent_seconds = 0.0
         self._search_memory = SearchMemory()
         self._killers = KnownKillers()
         # Two measurements at once would disturb each other; a waiting thread then finds the winner recorded.
         self._measuring = ForkSafeLock()
+        self.listeners.defer_under(self._measuring)
 
     def tune(self, problem: GemmProblem) -> bool:
-        """Measure a problem and record its winner, whatever the switches say; return whether one is recorded.
+        """Measure a problem and record its winner, whatever the switches say; return whether one is there that runs.
 
-        Blocks until it is done. What has a winner is not measured again: forget it first.
+        Blocks until it is done. What has such a winner is not measured again: forget it first. A stale one is replaced,
+        unless it is pinned.
 
         Raises
         ------
@@ -71,14 +81,24 @@ class Measuring(Archive):
         signature = signature_of(problem)
         device = self._device(problem.device, backend)
         device.ensure_loaded()
-        if device.results.get(signature) is None:
+
+        def is_settled() -> bool:
+            return self._recorded(device, signature, problem, backend)[1] in {EntryState.WINNER, EntryState.DEFAULT}
+
+        if not is_settled() and not device.is_pinned(signature):
             self._measure(device, signature, problem, backend)
             self._invalidate()
-        return device.results.get(signature) is not None
+        return is_settled()
 
     def calls_of(self, op: str, params: str) -> dict[str, int]:
         """Return how often a signature was called in this process, by reason."""
         return self._ledger.counters.calls(Signature(op, params))
+
+    @abstractmethod
+    def _recorded(
+        self, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
+    ) -> tuple[Plan | None, EntryState]:
+        """Return the recorded winner's plan, and what kind of entry there is; a stale one is reported."""
 
     def _untunable(self, problem: GemmProblem) -> OperandError:
         """Return the error that says that a problem is of no family that is tuned."""
@@ -107,14 +127,16 @@ class Measuring(Archive):
         met = device.results.get(signature)
         if self._is_interrupted():
             return None
-        with self._measuring:
+        with self.listeners.afterwards(), self._measuring:
             if device.results.get(signature) != met or self._ledger.not_measurable(signature) is not None:
                 return None
             if not self._is_affordable(signature):
                 return None
             try:
                 measurement = self._measured(signature, problem, backend, self._clock)
-            except Exception as error:  # noqa: BLE001 - whatever a library raises must not leave the caller's GEMM
+            except Exception as error:
+                if is_of_a_handler(error):
+                    raise
                 self._give_up(signature, error)
                 return None
             # Recorded before the lock is given up, so that whoever waited finds it.
@@ -176,7 +198,8 @@ class Measuring(Archive):
         total = self._settings.total_tuning_seconds
         results = self._device(problem.device, backend).path
         self._killers.look_again(results)
-        self.listeners.tell(events.TUNING_STARTED, op=signature.op, params=signature.params)
+        # At once: whoever waits for this lock waits for the measurement that is told of.
+        self.listeners.tell_under(self._measuring, events.TUNING_STARTED, op=signature.op, params=signature.params)
         started = self._clock()
         try:
             return measure(
@@ -201,11 +224,17 @@ class Measuring(Archive):
         if len(choices) == 1:
             return choices[0]
         with self._measuring:
-            if signature not in self._selected:
+            known = self._selected.get(signature)
+            selected = next((choice for choice in choices if choice.kernel == known), None)
+            if selected is None:
                 try:
                     with backend.open_trial(problem, rotating_bytes=0) as trial:
-                        self._selected[signature] = select_in_process(choices, trial.timer)
-                except Exception as error:  # noqa: BLE001 - as in `_measure`
+                        selected = select_in_process(choices, trial.timer)
+                except Exception as error:
+                    if is_of_a_handler(error):
+                        raise
                     logger.warning("in-process selection for %s failed: %s", signature.params, error)
-                    self._selected[signature] = choices[0]
-            return self._selected[signature]
+                    selected = choices[0]
+                self._selected[signature] = selected.kernel
+                keep_newest(self._selected, MOST_SELECTED)
+            return selected

@@ -1,13 +1,18 @@
 """Recorded winners that no longer run, each with its reason, once per process."""
 
 import time
+from collections import OrderedDict
 from typing import NamedTuple
 
 from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
+from tensorplay.runtime.newest import keep_newest
 from tensorplay.typing import Clock
 
-__all__ = ["Meetings", "Rejection", "Rejections"]
+__all__ = ["MOST_REJECTIONS", "Meetings", "Rejection", "Rejections"]
+
+MOST_REJECTIONS = 1 << 16
+"""Beyond that, rejected winners are neither counted nor listed, and the oldest kernels that failed are tried again."""
 
 
 class Rejection(NamedTuple):
@@ -44,7 +49,8 @@ class Rejections:
         self._clock = clock
         self._lock = ForkSafeLock()
         self._met: dict[tuple[Signature, str], Rejection] = {}
-        self._failed: set[tuple[Signature, str]] = set()
+        # By signature, since each product that has a winner asks.
+        self._failed: OrderedDict[Signature, dict[str, None]] = OrderedDict()
         self._meetings: dict[tuple[Signature, str], Meetings] = {}
 
     def add(self, signature: Signature, kernel: str, reason: str) -> bool:
@@ -53,6 +59,8 @@ class Rejections:
         now = self._clock()
         with self._lock:
             known = self._met.get(key)
+            if known is None and len(self._met) >= MOST_REJECTIONS:
+                return False
             before = self._meetings.get(key, Meetings(0, now, now))
             self._meetings[key] = Meetings(before.times + 1, before.first, now)
             if known is not None and known.healed is None:
@@ -63,12 +71,12 @@ class Rejections:
     def fail(self, signature: Signature, kernel: str) -> None:
         """Remember that a kernel builds for a signature but failed when it ran: it is stale from now on."""
         with self._lock:
-            self._failed.add((signature, kernel))
+            self._failed.setdefault(signature, {})[kernel] = None
+            keep_newest(self._failed, MOST_REJECTIONS)
 
     def failed(self, signature: Signature) -> frozenset[str]:
         """Return the kernels that failed when they ran for a signature."""
-        with self._lock:
-            return frozenset(kernel for owner, kernel in self._failed if owner == signature)
+        return frozenset(self._failed.get(signature, ()))
 
     def heal(self, signature: Signature, kernel: str, *, winner: str) -> None:
         """Note the kernel that took a rejected one's place."""
@@ -80,12 +88,13 @@ class Rejections:
     def forgive(self, signature: Signature, kernel: str) -> None:
         """Let a kernel be tried again: a person asked for it."""
         with self._lock:
-            self._failed.discard((signature, kernel))
+            self._failed.get(signature, {}).pop(kernel, None)
 
     def of(self, signature: Signature) -> list[Rejection]:
         """Return those of one signature, oldest first."""
         with self._lock:
-            return [each for (owner, _), each in self._met.items() if owner == signature]
+            # Of a copy: a signal handler that multiplies takes this lock again, and meets others.
+            return [each for each in list(self._met.values()) if (each.op, each.params) == signature]
 
     def meetings(self, signature: Signature, kernel: str) -> Meetings | None:
         """Return how often one was met, and when; None when it was not."""

@@ -112,6 +112,9 @@ class Settings:
     def set(self, name: str, value: object, *, origin: Origin = "api") -> None:
         """Change one setting, for good or until the innermost scope that changed it ends.
 
+        By another origin than `api` it is for good: no client knows of the scopes of a program. What has the value
+        already keeps its origin, unless it goes back to what it was at the start.
+
         Raises
         ------
         SettingError
@@ -120,7 +123,9 @@ class Settings:
         checked = setting_of(name).check(value)
         with self._lock:
             layers = self._layers[name]
-            layers[-1] = _Layer(checked, origin, layers[-1].scope)
+            for place in range(len(layers) - 1 if origin == "api" else 0, len(layers)):
+                if origin != "rest" or layers[place].value != checked:
+                    layers[place] = _Layer(checked, origin, layers[place].scope)
             changes = self._expose(name)
         self._tell(changes)
 

@@ -1,6 +1,7 @@
 """The files that untuned signatures are written to: at once where possible, later where a lock is held too long."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 
 from tensorplay.database.line_file import is_held_here
@@ -9,9 +10,13 @@ from tensorplay.errors import ResultsFileWarning
 from tensorplay.gemm import Signature
 from tensorplay.locks import ForkSafeLock
 from tensorplay.runtime.device_results import BACK_OFF_S, GEMM_LOCK_WAIT_S
+from tensorplay.runtime.newest import keep_newest
 from tensorplay.runtime.notice import warn
 
-__all__ = ["UntunedFiles"]
+__all__ = ["MOST_PENDING", "UntunedFiles"]
+
+MOST_PENDING = 1 << 16
+"""Signatures that wait for one file that cannot be written, the newest of them; an older one is met anew, or lost."""
 
 
 class UntunedFiles:
@@ -29,7 +34,7 @@ class UntunedFiles:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._logs: dict[str, UntunedLog] = {}
-        self._pending: dict[str, dict[Signature, None]] = {}
+        self._pending: dict[str, OrderedDict[Signature, None]] = {}
         self._not_before: dict[str, float] = {}
         self._warned: set[str] = set()
         self._lock = ForkSafeLock()
@@ -38,7 +43,9 @@ class UntunedFiles:
         """Write a signature to a file, once; warns with `ResultsFileWarning` when it cannot be."""
         with self._lock:
             log = self._logs.setdefault(path, UntunedLog(path, lock_wait_s=GEMM_LOCK_WAIT_S))
-            self._pending.setdefault(path, {})[signature] = None
+            pending = self._pending.setdefault(path, OrderedDict())
+            pending[signature] = None
+            keep_newest(pending, MOST_PENDING)
             is_time = self._clock() >= self._not_before.get(path, 0.0)
         if is_time:
             self._write(path, log)
@@ -46,7 +53,7 @@ class UntunedFiles:
     def save_pending(self) -> None:
         """Write what an earlier attempt could not."""
         with self._lock:
-            logs = [(path, log) for path, log in self._logs.items() if self._pending.get(path)]
+            logs = [(path, log) for path, log in self._logs.copy().items() if self._pending.get(path)]
         for path, log in logs:
             self._write(path, log)
 
@@ -74,5 +81,5 @@ class UntunedFiles:
             self._not_before[path] = self._clock() + BACK_OFF_S
         if path not in self._warned:
             self._warned.add(path)
-            told = f"cannot write the untuned file {path!r} ({error}); signatures are written when it can be"
-            warn(told, ResultsFileWarning)
+            kept = f"signatures, the newest {MOST_PENDING}, are written when it can be"
+            warn(f"cannot write the untuned file {path!r} ({error}); {kept}", ResultsFileWarning)

@@ -142,6 +142,25 @@ def test_a_captured_product_replays_the_eager_bits(torch: Any, context: TuningCo
     assert context.stats()["pinned"] == (0 if is_known else 1)
 
 
+def test_with_the_feature_off_a_graph_has_the_bits_of_the_eager_call_before_it(torch: Any, tmp_path: Path) -> None:
+    # Split along k in different ways, the library's choices differ in the last bits.
+    a, b = torch.rand(64, 4096, device="cuda"), torch.rand(4096, 96, device="cuda")
+    out = torch.empty(64, 96, device="cuda")
+    with use_context(TuningContext(environ={}, directory=tmp_path)) as off:
+        eager = tensorplay.mm(a, b, out=out).clone()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            tensorplay.mm(a, b, out=out)
+        out.zero_()
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(out, eager)
+        assert torch.equal(tensorplay.mm(a, b, out=out), eager)
+        assert off.stats()["selected_in_process"] == 3
+        assert off.get_results() == []
+        off.close()
+
+
 @pytest.mark.usefixtures("context")
 def test_tf32_has_results_of_its_own(torch: Any, context: TuningContext) -> None:
     a = torch.rand(64, 64, device="cuda")

@@ -1,6 +1,8 @@
 """In the background: stale winners, failures, disturbances, spent budgets, and being called off."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,59 @@ def test_what_fails_every_time_is_given_up(
         context.drain(LONG)
     assert context.explain(*signature_of(problem))["not_measured"] == "lost"
     assert len(backend.threads) == 3
+
+
+@pytest.mark.parametrize("fails", ["beside_captures", "is_idle"])
+@pytest.mark.parametrize("times", [1, 9])
+@pytest.mark.filterwarnings("ignore::tensorplay.errors.TensorPlayWarning")
+def test_what_nobody_foresaw_is_queued_again_by_later_calls_but_not_for_ever(
+    context: TuningContext,
+    call: Any,
+    backend: Any,
+    problem: GemmProblem,
+    monkeypatch: pytest.MonkeyPatch,
+    fails: str,
+    times: int,
+) -> None:
+    errors: list[Exception] = [MemoryError("no room")] * times
+    told: list[str] = []
+    context.listeners.add(lambda event, _: told.append(event))
+    beside, is_idle = backend.beside_captures, backend.is_idle
+
+    @contextmanager
+    def beside_captures() -> Iterator[None]:
+        if errors:
+            raise errors.pop()
+        with beside():
+            yield
+
+    def idle(device: str) -> bool:
+        if errors:
+            raise errors.pop()
+        return bool(is_idle(device))
+
+    monkeypatch.setattr(backend, fails, beside_captures if fails == "beside_captures" else idle)
+    for _ in range(6):
+        plans = context.plans
+        if "key" not in plans:
+            context.keep(plans, "key", context.resolve(problem, backend))
+        assert context.drain(LONG)
+    attempts = min(times, 3)
+    assert told.count("tuning_failed") == attempts
+    assert context.stats()["queued"] == min(times + 1, 3)
+    why = context.explain(*signature_of(problem))["not_measured"]
+    if times == 1:
+        assert [row[2] for row in context.get_results()] == [FAST]
+        assert why is None
+    else:
+        assert why == "no room"
+        assert context.get_untuned() == [signature_of(problem)]
+        assert len(errors) == 6
+        errors.clear()
+        context.set_max_tuning_samples(50)
+        call(context)
+        assert context.drain(LONG)
+        assert [row[2] for row in context.get_results()] == [FAST]
 
 
 @pytest.mark.parametrize(("disturb", "trials"), [(True, 3), (False, 1)])

@@ -156,7 +156,7 @@ def test_a_stream_that_cannot_be_asked_about_goes_the_long_way(
     call(context, problem, device, stream=0x66)
     assert device.runs == [FIRST, FIRST]
     assert [record.msg for record in caplog.records] == [
-        "the tuned choice for %s could not be found; the first choice runs"
+        "the tuned choice for %s could not be found; the first choice runs (failure %d of its kind)"
     ]
     caplog.clear()
 

@@ -1,9 +1,15 @@
 """Counts are exact, in any number of threads."""
 
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tensorplay.gemm import Signature
+from tensorplay.runtime import counters as counting
 from tensorplay.runtime.counters import Counters
 from tensorplay.runtime.resolution import Reason
 
@@ -49,3 +55,18 @@ def test_no_call_is_lost_between_threads_that_count_without_a_lock() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert counters.totals()["replayed"] == 80_000
+
+
+@given(st.lists(st.sampled_from("abcdefgh")))
+def test_once_full_it_counts_known_signatures_on_and_new_ones_together(names: list[str]) -> None:
+    expected: Counter[str] = Counter()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(counting, "MOST_TALLIES", 3)
+        counters = Counters()
+        for name in names:
+            counters.tally(Signature("op", name), Reason.REPLAYED).calls += 1
+            if name in expected or len(expected) < 3:
+                expected[name] += 1
+    assert counters.totals()["replayed"] == counters.calls_made() == len(names)
+    for name in "abcdefgh":
+        assert counters.calls(Signature("op", name)).get("replayed", 0) == expected[name]

@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 
+import pytest
+
 from tensorplay.gemm import Signature
 from tensorplay.measure.report import SelectionReport
+from tensorplay.runtime import ledger as ledgers
 from tensorplay.runtime.ledger import MOST_REPORTS, Evidence, Ledger
 from tensorplay.runtime.listeners import Listeners
 
@@ -61,3 +64,30 @@ def test_reports_are_bounded_and_the_newest_stay() -> None:
     assert ledger.evidence(Signature("op", "0")) is None
     assert ledger.evidence(Signature("op", str(MOST_REPORTS + 2))) is not None
     assert ledger.counters.totals()["measured"] == MOST_REPORTS + 3
+
+
+def test_of_what_is_not_measured_the_newest_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledgers, "MOST_UNMEASURABLE", 2)
+    ledger = Ledger(Listeners())
+    signatures = [Signature("op", str(number)) for number in range(4)]
+    for each in signatures:
+        ledger.give_up(each, "spent")
+    assert [ledger.not_measurable(each) for each in signatures] == [None, None, "spent", "spent"]
+
+
+def test_measurements_that_broke_off_are_counted_until_one_ends_or_a_person_lets_it_be_tried_again() -> None:
+    ledger = Ledger(Listeners())
+    counts = [ledger.break_off(ONE), ledger.break_off(ONE), ledger.break_off(OTHER)]
+    ledger.forget(ONE)
+    counts.append(ledger.break_off(ONE))
+    ledger.keep_evidence(ONE, Evidence(SelectionReport.not_measured("kernel", "why")))
+    counts.append(ledger.break_off(ONE))
+    ledger.try_again()
+    counts.append(ledger.break_off(ONE))
+    assert counts == [1, 2, 1, 1, 1, 1]
+
+
+def test_failures_are_counted_by_their_class() -> None:
+    ledger = Ledger(Listeners())
+    errors = [ValueError("one"), ValueError("other"), MemoryError("one")]
+    assert [ledger.count_failure(error) for error in errors] == [1, 2, 1]

@@ -6,6 +6,7 @@ import pytest
 from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.backends.host.backend import HostBackend
 from tensorplay.errors import SettingError
+from tensorplay.measure.judgement import FEWEST_PAIRS, FEWEST_SEPARATED, SEPARATED_SHARE
 from tensorplay.runtime.setting import PREFIX, Setting
 from tensorplay.runtime.settings import Settings
 from tensorplay.runtime.settings_table import SETTINGS, setting_of
@@ -99,3 +100,9 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 def test_a_name_like_no_other_is_answered_with_all() -> None:
     with pytest.raises(SettingError, match=r"'zzz' is no setting; allowed: enabled, tuning, .*, deterministic"):
         setting_of("zzz")
+
+
+def test_the_help_of_min_gain_says_when_half_of_it_is_enough() -> None:
+    assert SEPARATED_SHARE == 0.5
+    assert range(FEWEST_SEPARATED, FEWEST_PAIRS) == range(5, 7)
+    assert "Half of it is enough where the budget allows five or six pairs" in setting_of("min_gain").help

@@ -51,3 +51,20 @@ def test_what_is_left_is_written_at_the_end(tmp_path: Path) -> None:
     files.save_pending()
     files.save_pending()
     assert UntunedLog(path).read().signatures == (signature(1),)
+
+
+def test_while_a_file_cannot_be_written_the_newest_wait_and_the_warning_says_how_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(untuned_files, "MOST_PENDING", 2)
+    path = str(tmp_path / "later" / "untuned.csv")
+    files = UntunedFiles(ManualClock())
+    with pytest.warns(ResultsFileWarning, match="the newest 2, are written when it can be"):
+        files.record(path, signature(1))
+    for number in (2, 3):
+        files.record(path, signature(number))
+    (tmp_path / "later").mkdir()
+    files.record(path, signature(4))
+    assert UntunedLog(path).read().signatures == (signature(3), signature(4))
+    files.record(path, signature(1))
+    assert UntunedLog(path).read().signatures == (signature(3), signature(4), signature(1))

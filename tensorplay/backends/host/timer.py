@@ -10,6 +10,7 @@ from time import perf_counter_ns
 from tensorplay.backends.base import Plan
 from tensorplay.backends.host.operands import Operands
 from tensorplay.errors import LaunchError, MeasurementError
+from tensorplay.interrupts import is_of_a_handler
 
 __all__ = ["HostTimer"]
 
@@ -82,6 +83,8 @@ class HostTimer:
                     run(left, right, out)
                 end = clock_ns()
             except Exception as error:  # f2py raises a class of its own
+                if is_of_a_handler(error):
+                    raise
                 raise LaunchError(f"{plan.kernel} failed: {type(error).__name__}: {error}") from error
         return (end - start) / launches
 

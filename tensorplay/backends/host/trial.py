@@ -13,6 +13,7 @@ from tensorplay.backends.host.reference import reference_product
 from tensorplay.backends.host.timer import HostTimer
 from tensorplay.errors import LaunchError, MeasurementError
 from tensorplay.gemm import GemmProblem
+from tensorplay.interrupts import is_of_a_handler
 
 __all__ = ["HostTrial", "host_trial"]
 
@@ -44,6 +45,8 @@ class HostTrial(Trial):
         try:
             result = plan.run(operands.left, operands.right, out)
         except Exception as error:  # f2py raises a class of its own
+            if is_of_a_handler(error):
+                raise
             raise LaunchError(f"{plan.kernel} failed: {type(error).__name__}: {error}") from error
         if result is not out:
             raise LaunchError(f"{plan.kernel} returned another array than the result that it was given")
