@@ -1,1 +1,1 @@
-"""The command line: one command in each file, `tensorplay.cli.main` holds them together."""
+"""The command line: one command in each file, `tensorplay.cli.commands` holds them together."""

@@ -16,7 +16,7 @@ FORMAT = 1
 """Generation of the JSON document; raised when a field changes its meaning or goes."""
 
 _COLUMNS = (
-    Column("shape, winner"),
+    Column("shape, winner", is_whole=True),
     Column("process"),
     Column("first", is_number=True),
     Column("steady", is_number=True),

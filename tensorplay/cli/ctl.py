@@ -1,7 +1,7 @@
 """`tensorplay ctl`: the service of a running process, steered from the command line."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +21,8 @@ from tensorplay.cli.ctl_service import (
 )
 from tensorplay.cli.ctl_watching import VERBS as WATCHING
 from tensorplay.cli.render import MISSING, count, duration, multiple, printable
+from tensorplay.cli.seconds import Seconds
+from tensorplay.cli.signature_view import signature_cells, signature_columns
 from tensorplay.cli.table import Column, print_table
 from tensorplay.cli.web_extra import imported_web
 
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ctl"]
 
-_SIGNATURE = (Column("op"), Column("params"))
-_UNTUNED = (Column("id"), *_SIGNATURE, Column("calls", is_number=True))
-_RESULTS = (Column("id"), *_SIGNATURE, Column("kernel"), Column("time", is_number=True), Column("gain", is_number=True))
+_ID = Column("id", is_whole=True)
+_CALLS = Column("calls", is_number=True)
+_WINNER = (Column("kernel", is_whole=True), Column("time", is_number=True), Column("gain", is_number=True))
 # What stands for a value, besides those that an environment variable may have.
 _DEFAULT, _NONE = "default", frozenset({"none", "null"})
+# What the service takes, too.
+_LONGEST_BUDGET_S = 2**31 - 1
 _SETTINGS = (Column("setting"), Column("value"), Column("origin"))
 
 
@@ -62,13 +66,21 @@ def ctl(ctx: click.Context, *, url: str, token: str | None, as_json: bool) -> No
     1 when the service cannot be reached or refuses.
     """
     client = imported_web("tensorplay.service.client")
-    try:
+    with _blaming("--token"):
+        imported_web("tensorplay.service.client.call").authorization_of(token)
+    with _blaming("--url"):
         ctx.obj = ctx.with_resource(client.Client(url, token)), as_json
+
+
+@contextmanager
+def _blaming(option: str) -> Iterator[None]:
+    try:
+        yield
     except ValueError as error:
-        raise click.BadParameter(printable(str(error)), param_hint="--url") from None
+        raise click.BadParameter(printable(str(error)), param_hint=option) from None
 
 
-@ctl.command()
+@ctl.command(short_help="Show the process, its switches and its counts.")
 @click.pass_context
 def status(ctx: click.Context) -> None:
     """Show the process, its switches and budgets, and its counts."""
@@ -86,21 +98,21 @@ def status(ctx: click.Context) -> None:
     print_table((Column("what"), Column("count", is_number=True)), [[name, str(n)] for name, n in stats.items()])
 
 
-@ctl.command()
+@ctl.command(short_help="Let products run their winners.")
 @click.pass_context
 def enable(ctx: click.Context) -> None:
     """Let products run their recorded winners."""
     _switch(ctx, enabled=True)
 
 
-@ctl.command()
+@ctl.command(short_help="Let products run as without TensorPlay.")
 @click.pass_context
 def disable(ctx: click.Context) -> None:
     """Let products run as without TensorPlay."""
     _switch(ctx, enabled=False)
 
 
-@ctl.command()
+@ctl.command(short_help="Let products be measured, or not.")
 @click.argument("state", type=click.Choice(["on", "off"]))
 @click.pass_context
 def tuning(ctx: click.Context, *, state: str) -> None:
@@ -109,7 +121,7 @@ def tuning(ctx: click.Context, *, state: str) -> None:
 
 
 # A value may begin with a minus.
-@ctl.command(name="set", context_settings={"ignore_unknown_options": True})
+@ctl.command(name="set", short_help="Change a setting.", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("value")
 @click.pass_context
@@ -133,7 +145,7 @@ def set_value(ctx: click.Context, *, name: str, value: str) -> None:
         _print_settings([changed])
 
 
-@ctl.command()
+@ctl.command(short_help="Show the winners.")
 @click.option("--sort", default="op", show_default=True, help="What to sort by; with - before it, the other way round.")
 @click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True, help="Rows to show; 0 means all.")
 @click.option("-q", "text", help="Only what has this in op, params or kernel.")
@@ -148,12 +160,15 @@ def results(ctx: click.Context, *, sort: str, limit: int, text: str | None, pinn
     if as_json:
         echo_json([each.model_dump() for each in found])
         return
-    rows = [[each.id, each.op, each.params, each.kernel, duration(each.time_ms), multiple(each.gain)] for each in found]
-    print_rows(_RESULTS, rows, None)
+    rows = [
+        [each.id, *signature_cells(each.op, each.params), each.kernel, duration(each.time_ms), multiple(each.gain)]
+        for each in found
+    ]
+    print_rows((_ID, *signature_columns(), *_WINNER), rows, None)
     click.echo(count(total, "winner") if len(found) >= total else f"{len(found)} of {count(total, 'winner')}")
 
 
-@ctl.command()
+@ctl.command(short_help="Show what ran without a winner.")
 @click.option("--drop", metavar="ID", type=IDENTITY, help="Take this one off the list.")
 @click.option("--clear", is_flag=True, help="Empty the list.")
 @click.pass_context
@@ -168,11 +183,11 @@ def untuned(ctx: click.Context, *, drop: str | None, clear: bool) -> None:
     if as_json:
         echo_json([each.model_dump() for each in found])
         return
-    rows = [[each.id, each.op, each.params, str(each.calls)] for each in found]
-    print_rows(_UNTUNED, rows, "untuned signature")
+    rows = [[each.id, *signature_cells(each.op, each.params), str(each.calls)] for each in found]
+    print_rows((_ID, *signature_columns(), _CALLS), rows, "untuned signature")
 
 
-@ctl.command()
+@ctl.command(short_help="Measure signatures; all untuned ones unless named.")
 @click.argument("signatures", nargs=-1, metavar="[OP,PARAMS...]")
 @click.option(
     "--file",
@@ -180,12 +195,12 @@ def untuned(ctx: click.Context, *, drop: str | None, clear: bool) -> None:
     type=FILE_NAME,
     help="Measure the signatures of this file of that process's folder instead.",
 )
-@click.option("--budget", type=click.FloatRange(min=0.0), help="Seconds after which no further signature is begun.")
+@click.option(
+    "--budget", type=Seconds(0.0, _LONGEST_BUDGET_S), help="Seconds after which no further signature is begun."
+)
 @click.option("--again", is_flag=True, help="Measure what has a winner too, and let the new one take its place.")
 @click.option("--no-wait", is_flag=True, help="Start the job, and do not wait for its end.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0.0), default=3600.0, show_default=True, help="Seconds to wait at most."
-)
+@click.option("--timeout", type=Seconds(min=0.0), default=3600.0, show_default=True, help="Seconds to wait at most.")
 @click.pass_context
 def tune(
     ctx: click.Context,
@@ -209,7 +224,7 @@ def tune(
         started_job(ctx, client, job, timeout=0.0 if no_wait else timeout, as_json=as_json)
 
 
-@ctl.command()
+@ctl.command(short_help="Show the jobs, the newest first.")
 @click.option("--cancel", metavar="ID", help="Let this job end after the signature that it measures.")
 @click.option("--forget", metavar="ID", help="Take this one, which is over, off the list.")
 @click.pass_context

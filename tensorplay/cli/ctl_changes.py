@@ -1,6 +1,7 @@
 """The verbs of `tensorplay ctl` that steer winners, lists and files."""
 
 import sys
+from io import BytesIO, IOBase
 from typing import Any, BinaryIO
 
 import click
@@ -12,14 +13,26 @@ from tensorplay.cli.table import Column
 __all__ = ["VERBS"]
 
 _KINDS = ("results.csv", "results.jsonl", "results", "rejections.csv", "untuned.csv", "untuned")
-_REJECTIONS = (Column("id"), Column("what"), Column("reason"), Column("met", is_number=True), Column("healed"))
+_REJECTIONS = (
+    Column("id", is_whole=True),
+    Column("what"),
+    Column("reason"),
+    Column("met", is_number=True),
+    Column("healed"),
+)
 _DEVICES = (Column("device"), *(Column(name, is_number=True) for name in ("results", "untuned", "rejections")))
-_FILES = (Column("name"), Column("holds"), Column("device"), Column("size", is_number=True), Column("matches"))
-_HISTORY = (Column("since"), Column("kernel"), Column("time", is_number=True), Column("origin"))
+_FILES = (
+    Column("name", is_whole=True),
+    Column("holds"),
+    Column("device"),
+    Column("size", is_number=True),
+    Column("matches"),
+)
+_HISTORY = (Column("since"), Column("kernel", is_whole=True), Column("time", is_number=True), Column("origin"))
 _COUNTS = (Column("what"), Column("count", is_number=True))
 
 
-@click.command()
+@click.command(short_help="Keep a winner, whatever is measured or loaded.")
 @click.argument("result_id", metavar="ID", type=IDENTITY)
 @click.pass_context
 def pin(ctx: click.Context, *, result_id: str) -> None:
@@ -32,7 +45,7 @@ def pin(ctx: click.Context, *, result_id: str) -> None:
         click.echo(printable(f"{pinned.op},{pinned.params} is pinned to {pinned.kernel}"))
 
 
-@click.command()
+@click.command(short_help="Let a winner be changed again.")
 @click.argument("result_id", metavar="ID", type=IDENTITY)
 @click.pass_context
 def unpin(ctx: click.Context, *, result_id: str) -> None:
@@ -43,7 +56,7 @@ def unpin(ctx: click.Context, *, result_id: str) -> None:
     _say(f"{known.op},{known.params} is no longer pinned", as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="Let a signature run a kernel of your choice.")
 @click.argument("result_id", metavar="ID", type=IDENTITY)
 @click.argument("kernel")
 @click.pass_context
@@ -57,7 +70,7 @@ def override(ctx: click.Context, *, result_id: str, kernel: str) -> None:
         click.echo(printable(f"{found.op},{found.params} runs {found.kernel}"))
 
 
-@click.command()
+@click.command(short_help="Go back from an override.")
 @click.argument("result_id", metavar="ID", type=IDENTITY)
 @click.pass_context
 def restore(ctx: click.Context, *, result_id: str) -> None:
@@ -71,7 +84,7 @@ def restore(ctx: click.Context, *, result_id: str) -> None:
     _say(f"{known.op},{known.params} {runs}", as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="Drop a winner, so that it is measured anew.")
 @click.argument("result_id", metavar="[ID]", type=IDENTITY, required=False)
 @click.option("--all", "every", is_flag=True, help="Forget every winner; refused while any is pinned.")
 @click.pass_context
@@ -90,7 +103,7 @@ def forget(ctx: click.Context, *, result_id: str | None, every: bool) -> None:
     _say(f"forgotten: {forgotten}", as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="Show the winners that a signature had.")
 @click.argument("result_id", metavar="ID", type=IDENTITY)
 @click.pass_context
 def history(ctx: click.Context, *, result_id: str) -> None:
@@ -104,7 +117,7 @@ def history(ctx: click.Context, *, result_id: str) -> None:
     print_rows(_HISTORY, rows, "winner")
 
 
-@click.command()
+@click.command(short_help="Show the winners that did not run, and why.")
 @click.option("--retune", metavar="ID", type=IDENTITY, help="Measure this one anew, and wait for it.")
 @click.option("--clear", is_flag=True, help="Empty the list.")
 @click.pass_context
@@ -127,7 +140,7 @@ def rejections(ctx: click.Context, *, retune: str | None, clear: bool) -> None:
     print_rows(_REJECTIONS, rows, "rejection")
 
 
-@click.command()
+@click.command(short_help="Show the files of that process's folder.")
 @click.pass_context
 def files(ctx: click.Context) -> None:
     """Show the results files, untuned files and files of explanations."""
@@ -145,7 +158,7 @@ def files(ctx: click.Context) -> None:
     print_rows(_FILES, rows, "file")
 
 
-@click.command()
+@click.command(short_help="Show the devices that were met.")
 @click.pass_context
 def devices(ctx: click.Context) -> None:
     """Show the devices that were met, with what a results file of each must match."""
@@ -160,7 +173,7 @@ def devices(ctx: click.Context) -> None:
     print_rows((Column("device"), Column("validator"), Column("value")), pairs, None)
 
 
-@click.command()
+@click.command(short_help="Show versions, and what is ready and spent.")
 @click.pass_context
 def runtime(ctx: click.Context) -> None:
     """Show versions, what is ready to run, and what is spent of the time to measure in."""
@@ -176,7 +189,7 @@ def runtime(ctx: click.Context) -> None:
         click.echo(printable(f"set in its environment: {', '.join(found.variables)}"))
 
 
-@click.command()
+@click.command(short_help="Let every product be decided anew.")
 @click.pass_context
 def reresolve(ctx: click.Context) -> None:
     """Let every product be decided anew at its next call, by what is recorded and set then."""
@@ -185,7 +198,7 @@ def reresolve(ctx: click.Context) -> None:
     echo_json({"plans": plans}) if as_json else click.echo(f"{count(plans, 'plan')} let go of")
 
 
-@click.command()
+@click.command(short_help="Merge a results file into its memory.")
 @click.argument("name", type=FILE_NAME)
 @click.option("--overwrite", is_flag=True, help="Let its winners replace those in memory; pinned ones stay.")
 @click.pass_context
@@ -196,7 +209,7 @@ def load(ctx: click.Context, *, name: str, overwrite: bool) -> None:
     _show_counts(report, ("merged", "replaced", "kept", "pinned", "rejected"), as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="Write the winners to a file.")
 @click.argument("name", type=FILE_NAME, required=False)
 @click.option("--over", is_flag=True, help="Write over a file that is there, merged with what it holds.")
 @click.pass_context
@@ -211,7 +224,7 @@ def save(ctx: click.Context, *, name: str | None, over: bool) -> None:
     _show_counts(report, ("winners", "added", "replaced", "kept"), as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="Write winners, rejections or untuned signatures.")
 @click.option("--kind", type=click.Choice(_KINDS), default=_KINDS[0], show_default=True, help="What is exported.")
 @click.option("--output", type=click.File("wb"), default="-", help="Where to; standard output unless given.")
 @click.option("-q", "text", help="Only winners that have this in op, params or kernel.")
@@ -220,8 +233,20 @@ def export(ctx: click.Context, *, kind: Any, output: BinaryIO, text: str | None)
     """Write winners, rejections or untuned signatures as CSV, as JSON lines, or as TensorPlay's own files have them."""
     with service_of(ctx) as (client, _):
         filters: Any = {"q": text} if text else {}
-        client.export(output, kind, **filters)
+        # A file is opened when there is something to be written to it, and asking it would do so at once.
+        if isinstance(output, IOBase) and output.isatty():
+            # What is from the files of others may be words that a terminal obeys.
+            held = BytesIO()
+            client.export(held, kind, **filters)
+            _show(held.getvalue())
+        else:
+            client.export(output, kind, **filters)
     sys.stdout.flush()
+
+
+def _show(data: bytes) -> None:
+    for line in data.splitlines():
+        click.echo(printable(line.decode(errors="backslashreplace")))
 
 
 def _say(sentence: str, *, as_json: bool) -> None:

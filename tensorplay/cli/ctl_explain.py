@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
-@click.command()
+@click.command(short_help="Show why a signature runs what it runs.")
 @click.argument("op")
 @click.argument("params")
 @click.pass_context

@@ -19,12 +19,18 @@ if TYPE_CHECKING:
     from tensorplay.service.client import ServiceError
     from tensorplay.service.schemas import JobModel
 
+    _TextType = click.ParamType[str]
+else:
+    # Before click 8.4 it takes no parameter.
+    _TextType = click.ParamType
+
 __all__ = [
     "FILE_NAME", "IDENTITY", "JOBS", "echo_json", "job_row", "print_rows", "service_of", "started_job", "tell_failures",
 ]  # fmt: skip
 
 JOBS = (
-    Column("id"), Column("state"), *(Column(name, is_number=True) for name in ("done", "skipped", "failed")),
+    Column("id", is_whole=True), Column("state"),
+    *(Column(name, is_number=True) for name in ("done", "skipped", "failed")),
     Column("elapsed", is_number=True), Column("left", is_number=True),
 )  # fmt: skip
 """The columns of jobs."""
@@ -58,7 +64,7 @@ _WORDS = (
 )
 
 
-class _Identity(click.ParamType[str]):
+class _Identity(_TextType):
     """What lists call a winner, a rejection or an untuned signature."""
 
     name = "id"
@@ -74,7 +80,7 @@ IDENTITY = _Identity()
 """The type of an ID, but for those of jobs."""
 
 
-class _FileName(click.ParamType[str]):
+class _FileName(_TextType):
     """What a file of the process may be called."""
 
     name = "name"
@@ -94,14 +100,36 @@ FILE_NAME = _FileName()
 
 @contextmanager
 def service_of(ctx: click.Context) -> "Iterator[tuple[Client, bool]]":
-    """Give the client and whether JSON is wanted; what is refused in it ends the command with one line."""
-    client = imported_web("tensorplay.service.client")
+    """Give the client and whether JSON is wanted; what is refused in it ends the command with one line.
+
+    What no request can carry is a usage error, before anything is asked.
+    """
+    for param in ctx.command.params:
+        _check_text(ctx, param)
+    client, httpx = imported_web("tensorplay.service.client"), imported_web("httpx")
     try:
         yield ctx.obj
+    except httpx.InvalidURL as error:
+        raise click.UsageError(printable(f"this cannot be asked: {error}")) from None
     except client.ServiceError as error:
         if ctx.obj[1] and error.document:
             echo_json(error.document)
         raise click.ClickException("\n".join(map(printable, _told(error)))) from None
+
+
+def _check_text(ctx: click.Context, param: click.Parameter) -> None:
+    given = ctx.params.get(param.name or "")
+    for text in given if isinstance(given, tuple) else (given,):
+        if isinstance(text, str) and not _is_text(text):
+            raise click.BadParameter(f"{printable(text)!r} is no text in UTF-8", ctx, param)
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _told(error: "ServiceError") -> Iterator[str]:
@@ -186,7 +214,7 @@ def _awaited(client: "Client", job: "JobModel", timeout: float) -> "JobModel":
 def job_row(job: "JobModel") -> list[str]:
     """Return the row of a job."""
     left = MISSING if job.eta_s is None else _seconds(job.eta_s)
-    counts = map(str, (job.skipped, len(job.failures)))
+    counts = map(str, (job.skipped, job.failed))
     return [job.id, job.state, f"{job.done}/{job.total}", *counts, _seconds(job.elapsed_s), left]
 
 

@@ -6,6 +6,7 @@ import click
 
 from tensorplay.cli.ctl_service import echo_json, print_rows, service_of
 from tensorplay.cli.render import MISSING, count, duration
+from tensorplay.cli.signature_view import signature_cells, signature_columns
 from tensorplay.cli.table import Column
 
 if TYPE_CHECKING:
@@ -18,12 +19,10 @@ _RANKS = (
     Column("rank", is_number=True), Column("state"), Column("process"), Column("devices"),
     *(Column(name, is_number=True) for name in ("results", "untuned", "rejections")), Column("differs or why not"),
 )  # fmt: skip
-_DISAGREEMENTS = (
-    Column("op"), Column("params"), Column("rank", is_number=True), Column("kernel"), Column("time", is_number=True),
-)  # fmt: skip
+_WINNER = (Column("rank", is_number=True), Column("kernel", is_whole=True), Column("time", is_number=True))
 
 
-@click.command()
+@click.command(short_help="Show the last thousand events.")
 @click.option("--since", type=click.IntRange(min=0), default=0, help="Only events behind this number.")
 @click.pass_context
 def log(ctx: click.Context, *, since: int) -> None:
@@ -40,7 +39,7 @@ def log(ctx: click.Context, *, since: int) -> None:
     print_rows(_LOG, rows, "event")
 
 
-@click.command()
+@click.command(short_help="Show the processes that were started together.")
 @click.option("--disagreements", is_flag=True, help="Show instead the shapes that ranks recorded other kernels for.")
 @click.pass_context
 def ranks(ctx: click.Context, *, disagreements: bool) -> None:
@@ -52,11 +51,11 @@ def ranks(ctx: click.Context, *, disagreements: bool) -> None:
         echo_json([each.model_dump() for each in (differing or found)])
     elif disagreements:
         rows = [
-            [each.op, each.params, str(winner.local_rank), winner.kernel, duration(winner.time_ms)]
+            [*signature_cells(each.op, each.params), str(winner.local_rank), winner.kernel, duration(winner.time_ms)]
             for each in differing
             for winner in each.winners
         ]
-        print_rows(_DISAGREEMENTS, rows, None)
+        print_rows((*signature_columns(), *_WINNER), rows, None)
         click.echo(count(len(differing), "shape"))
     else:
         print_rows(_RANKS, [_rank_row(each) for each in found], "rank")

@@ -22,7 +22,7 @@ _COLUMNS = (
     Column("rank", is_number=True),
     Column("device"),
     Column("state"),
-    Column("address"),
+    Column("address", is_whole=True),
     Column("started"),
     Column("version"),
     Column("command"),

@@ -80,7 +80,8 @@ def _machine(examination: "Examination") -> Iterator[str]:
     if reason is not None:
         yield f"  gpu: not used: {printable(reason)}"
     yield f"  processor: {printable(machine.processor)}, {cores}"
-    yield f"  sources of candidates: {', '.join(build.backend.sources)}"
+    missing = f" (not installed: {', '.join(build.missing_sources)})" if build.missing_sources else ""
+    yield f"  sources of candidates: {', '.join(build.sources)}{missing}"
     yield f"  system: {printable(machine.system)}"
     yield f"  python: {machine.python} ({printable(machine.executable)})"
     yield f"  numpy: {machine.numpy}"
@@ -172,7 +173,12 @@ def _document(examination: "Examination") -> dict[str, object]:
     machine, build = examination.machine, examination.build
     return {
         "ok": not examination.findings,
-        "device": {"name": build.device, "backend": build.backend.name, "sources": list(build.backend.sources)},
+        "device": {
+            "name": build.device,
+            "backend": build.backend.name,
+            "sources": list(build.sources),
+            "missing_sources": list(build.missing_sources),
+        },
         "machine": machine._asdict()
         | {"blas": [library._asdict() for library in machine.blas], "why_no_gpu": _why_no_gpu(examination)},
         "settings": [state._asdict() for state in examination.settings],

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tensorplay.cli.file_check import check_log, check_results, check_untuned
-from tensorplay.cli.finding import FileUse, Finding, findings, notes
+from tensorplay.cli.finding import FileUse, Finding, Misnamed, findings, notes
 from tensorplay.cli.machine import Machine, this_machine
+from tensorplay.cli.ordinal import configured_name, held_ordinal
 from tensorplay.cli.this_build import ThisBuild, this_build
 from tensorplay.database.filename import (
     default_results_name,
@@ -52,7 +53,7 @@ def examine(environ: Mapping[str, str]) -> Examination:
         settings=states,
         ignored=settings.problems(),
         files=files,
-        findings=findings(values, settings.problems(), build.backend.sources, files),
+        findings=findings(values, settings.problems(), build.sources, files, missing=build.missing_sources),
         notes=list(notes(values, files)),
     )
 
@@ -64,12 +65,27 @@ def _files(settings: Settings, build: ThisBuild) -> FileUse:
     log = settings.verbose_filename
     store = ResultsStore(results, build.validators)
     store.load()
+    checked = check_results("results", results, build.validators)
     return FileUse(
-        results=check_results("results", results, build.validators),
+        results=checked,
         sibling=check_results("results, this build's", sibling, build.validators),
         untuned=check_untuned(untuned),
         log=None if log in {"err", "out"} else check_log(str(Path(log).absolute())),
         target=store.target,
+        misnamed=None if checked.exists or Path(sibling).exists() else _misnamed(settings.filename, build.device),
+    )
+
+
+def _misnamed(configured: str, device: str) -> Misnamed | None:
+    """Return the file that is called as the setting says it, which the runtime never reads."""
+    if not (configured and Path(configured).is_file()):
+        return None
+    means = insert_ordinal(configured, device)
+    right = configured_name(configured) if held_ordinal(configured) == device else None
+    rename = f"rename it to {Path(means).name}, and what lies beside it too"
+    return Misnamed(
+        path=str(Path(configured).absolute()),
+        remedy=f"set TP_TUNABLEOP_FILENAME={right}: the device's ordinal is inserted" if right else rename,
     )
 
 

@@ -10,6 +10,7 @@ import click
 
 from tensorplay.cli.exit_code import FAILED
 from tensorplay.cli.render import count, printable
+from tensorplay.cli.signature_view import signature_cells, signature_columns
 from tensorplay.cli.table import Column, print_table
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def explain(ctx: click.Context, *, file: str, signatures: Sequence[str], limit: 
     try:
         found = _read(file, signatures)
     except OSError as error:
-        click.echo(f"{printable(file)} cannot be read: {printable(error.strerror or str(error))}", err=True)
+        from tensorplay.cli.tuning_file import why_unread  # noqa: PLC0415 - `--help` need not wait for it
+
+        click.echo(why_unread(file, error), err=True)
         ctx.exit(FAILED)
     if as_json:
         click.echo(json.dumps(_document(found), indent=2, allow_nan=False))
@@ -123,7 +126,10 @@ def _overview(found: _Found, limit: int | None) -> Iterator[str]:
     from tensorplay.cli.explanation_view import OVERVIEW_COLUMNS, overview_row  # noqa: PLC0415 - as above
 
     yield _heading(found)
-    yield from _table(OVERVIEW_COLUMNS, [overview_row(each) for each in found.explanations], limit)
+    rows = [
+        [*map(printable, signature_cells(each.op, each.params)), *overview_row(each)] for each in found.explanations
+    ]
+    yield from _table((*signature_columns(), *OVERVIEW_COLUMNS), rows, limit)
 
 
 def _details(found: _Found, limit: int | None) -> Iterator[str]:

@@ -10,17 +10,15 @@ from tensorplay.database.explanation import Explanation, Facts
 __all__ = ["CANDIDATE_COLUMNS", "OVERVIEW_COLUMNS", "candidate_rows", "facts_of", "overview_row"]
 
 OVERVIEW_COLUMNS = (
-    Column("op"),
-    Column("params"),
     Column("verdict"),
-    Column("winner"),
+    Column("winner", is_whole=True),
     Column("time", is_number=True),
     Column("gain", is_number=True),
     Column("pairs", is_number=True),
     Column("candidates", is_number=True),
 )
 CANDIDATE_COLUMNS = (
-    Column("kernel"),
+    Column("kernel", is_whole=True),
     Column("time", is_number=True),
     Column("quartiles", is_number=True),
     Column("samples", is_number=True),
@@ -35,11 +33,9 @@ _LONGEST_REASON = 112
 
 
 def overview_row(explanation: Explanation) -> list[str]:
-    """Return one signature in one row."""
+    """Return what a row says of one signature, beside the signature."""
     confirmation = explanation.confirmation or {}
     cells = [
-        explanation.op,
-        explanation.params,
         explanation.verdict,
         explanation.winner,
         duration(explanation.winner_ms),

@@ -9,13 +9,28 @@ from tensorplay.cli.tuning_file import FileKind
 from tensorplay.runtime.environment import SettingProblem
 from tensorplay.runtime.setting_kind import SettingValue
 
-__all__ = ["FileUse", "Finding", "findings", "notes"]
+__all__ = ["FileUse", "Finding", "Misnamed", "findings", "notes"]
 
 
 class Finding(NamedTuple):
     """One thing that is wrong, and its remedy."""
 
     what: str
+    remedy: str
+
+
+class Misnamed(NamedTuple):
+    """A results file that is there under the very name that the environment gives, while that name means another.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    remedy : str
+        What makes it the one that is read.
+    """
+
+    path: str
     remedy: str
 
 
@@ -30,6 +45,8 @@ class FileUse(NamedTuple):
         The diagnostic log, when it is a file.
     target : str
         Where winners would go.
+    misnamed : Misnamed or None
+        A file that is not read since the ordinal is inserted into its name, where none is there that is read.
     """
 
     results: FileCheck
@@ -37,6 +54,7 @@ class FileUse(NamedTuple):
     untuned: FileCheck
     log: FileCheck | None
     target: str
+    misnamed: Misnamed | None = None
 
     @property
     def listed(self) -> list[FileCheck]:
@@ -52,6 +70,8 @@ def findings(
     ignored: Sequence[SettingProblem],
     sources: Sequence[str],
     files: FileUse,
+    *,
+    missing: Sequence[str] = (),
 ) -> list[Finding]:
     """Return what is wrong, by rules that need no file, clock or device.
 
@@ -62,12 +82,14 @@ def findings(
     ignored : sequence of SettingProblem
         Variables of the environment that count for nothing.
     sources : sequence of str
-        The providers of candidates that this device has.
+        The providers of candidates that this device has, and that can offer some here.
     files : FileUse
         What was found on disk.
+    missing : sequence of str
+        Providers that this device has, and that are not installed.
     """
     return [
-        *_of_settings(values, ignored, sources),
+        *_of_settings(values, ignored, sources, missing),
         *_of_results(values, files),
         *_of_lines(files),
         *_of_writing(values, files),
@@ -95,12 +117,22 @@ def notes(values: Mapping[str, SettingValue], files: FileUse) -> Iterator[str]:
 
 
 def _of_settings(
-    values: Mapping[str, SettingValue], ignored: Sequence[SettingProblem], sources: Sequence[str]
+    values: Mapping[str, SettingValue],
+    ignored: Sequence[SettingProblem],
+    sources: Sequence[str],
+    missing: Sequence[str],
 ) -> Iterator[Finding]:
     for problem in ignored:
         yield Finding(str(problem), f"correct {problem.variable}, or unset it")
-    asked = values["sources"]
-    unknown = [name for name in asked if name not in sources] if isinstance(asked, tuple) else []
+    named = values["sources"]
+    asked = named if isinstance(named, tuple) else ()
+    absent = [str(name) for name in asked if name in missing]
+    if absent:
+        yield Finding(
+            f"sources names {', '.join(absent)}, which {'is' if len(absent) == 1 else 'are'} not installed",
+            f"install {' and '.join(absent)}, or name some of {', '.join(sources)}, or unset TP_TUNABLEOP_SOURCES",
+        )
+    unknown = [str(name) for name in asked if name not in sources and name not in missing]
     if unknown:
         yield Finding(
             f"sources names {', '.join(unknown)}, which this device does not have",
@@ -113,6 +145,12 @@ def _of_results(values: Mapping[str, SettingValue], files: FileUse) -> Iterator[
         if file.problem:
             yield Finding(f"{file.path} cannot be read: {file.problem}", "make it a readable file, or name another")
     results = files.results
+    if files.misnamed is not None:
+        yield Finding(
+            f"{files.misnamed.path} is there and is not read: TP_TUNABLEOP_FILENAME={values['filename']} means "
+            f"{results.path}, which is not there",
+            files.misnamed.remedy,
+        )
     if results.differences and not files.sibling.exists:
         tune = "tune again" if values["enabled"] and values["tuning"] else "turn tuning on (TP_TUNABLEOP_ENABLED=1)"
         yield Finding(

@@ -13,8 +13,8 @@ _RATE_UNITS = (("MFLOP/s", 1e6), ("GFLOP/s", 1e9), ("TFLOP/s", 1e12), ("PFLOP/s"
 
 
 def duration(milliseconds: float | None) -> str:
-    """Return a time with the unit that reads best, in three significant digits."""
-    if milliseconds is None:
+    """Return a time with the unit that reads best, in three significant digits; `-` for one that was not measured."""
+    if not milliseconds:
         return MISSING
     return _scaled(milliseconds, _TIME_UNITS)
 

@@ -68,6 +68,8 @@ def serve(
     server = imported_web("tensorplay.service.server")
     recorded = imported_web("tensorplay.service.recorded_context")
     context = recorded.RecordedContext(files or sorted(str(path) for path in Path().glob("tunableop_*.csv")))
+    for warning in _not_shown(files):
+        click.echo(f"warning: {warning}", err=True)
     from tensorplay.errors import SettingError  # noqa: PLC0415 - `--help` need not wait for it
 
     host_names = imported_web("tensorplay.service.host_names")
@@ -76,7 +78,7 @@ def serve(
             hosts = frozenset(names) or host_names.hosts_of(os.environ)
             service = server.start(host, port, token=token or None, read_only=True, context=context, hosts=hosts)
         except SettingError as error:
-            raise click.UsageError(printable(str(error))) from None
+            raise click.UsageError(printable(_in_words_of_serve(str(error)))) from None
         except OSError as error:
             reason = error.strerror or os.strerror(error.errno or 0)
             raise click.ClickException(printable(f"{host} port {port}: {reason}; try another --port")) from None
@@ -86,6 +88,23 @@ def serve(
                 click.echo(f"this link lets one browser in: {service.login_url}")
             while service.is_running and not ended.wait(_LOOK_AGAIN_S):
                 context.refresh()
+
+
+def _in_words_of_serve(text: str) -> str:
+    """Return a refusal in words of this command, instead of those of `tensorplay.service.start()`."""
+    return text.replace("`token` of start()", "--token")
+
+
+def _not_shown(files: Sequence[str]) -> Iterator[str]:
+    """Yield why the files that were named and have nothing to show have not; they are looked at again all the time."""
+    from tensorplay.cli.tuning_file import FileKind, read_tuning_file, why_unread  # noqa: PLC0415 - as above
+
+    for file in files:
+        try:
+            if read_tuning_file(file).kind is FileKind.UNKNOWN:
+                yield f"{printable(file)} is no results or untuned file: nothing of it is shown"
+        except OSError as error:
+            yield f"{why_unread(file, error)}; it is shown when it can be"
 
 
 @contextmanager

@@ -32,7 +32,7 @@ _SIGNATURE = (
     Column("k", is_number=True),
     Column("flags"),
 )
-_WINNER = (Column("kernel"), Column("time", is_number=True), Column("speed", is_number=True))
+_WINNER = (Column("kernel", is_whole=True), Column("time", is_number=True), Column("speed", is_number=True))
 
 
 class _Shown(NamedTuple):
@@ -98,9 +98,10 @@ def show(
     """Show the winners of results files, and the signatures of untuned files.
 
     Files of any build can be shown; none is changed. Also shown: the validators, how they differ from this
-    build's, and the lines that could not be read. The exit code is 1 when a file cannot be read, else 0.
+    build's, and the lines that could not be read. The exit code is 1 when a file cannot be read or has no line of a
+    results or untuned file, else 0.
     """
-    from tensorplay.cli.tuning_file import read_tuning_file  # noqa: PLC0415 - `--help` need not wait for it
+    from tensorplay.cli.tuning_file import read_tuning_file, why_unread  # noqa: PLC0415 - `--help` need not wait for it
 
     if limit is None and not as_json and sys.stdout.isatty():
         limit = _ROWS_ON_A_TERMINAL
@@ -112,10 +113,10 @@ def show(
             shown = _look(read_tuning_file(path), view, limit or None)
         except OSError as error:
             unreadable = True
-            reason = error.strerror or str(error)
-            click.echo(f"{printable(path)} cannot be read: {printable(reason)}", err=True)
-            documents.append({"path": path, "error": reason})
+            click.echo(why_unread(path, error), err=True)
+            documents.append({"path": path, "error": error.strerror or str(error)})
             continue
+        unreadable |= shown.file.kind == "unknown"
         if as_json:
             documents.append(_document(shown))
         else:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tensorplay.cli.render import printable
 from tensorplay.database.csv_text import BadLine, parse_results, parse_untuned
 from tensorplay.database.line_file import read_settled
 from tensorplay.database.record import Entry, Validator
 from tensorplay.gemm import Signature
 
-__all__ = ["FileKind", "TuningFile", "parse_tuning_file", "read_tuning_file"]
+__all__ = ["FileKind", "TuningFile", "parse_tuning_file", "read_tuning_file", "why_unread"]
 
 
 class FileKind(StrEnum):
@@ -59,6 +60,11 @@ def read_tuning_file(path: str) -> TuningFile:
     except ValueError as error:
         raise OSError(f"not a file name: {error}") from None
     return parse_tuning_file(path, data)
+
+
+def why_unread(path: str, error: OSError) -> str:
+    """Return the sentence that every command says of a file that cannot be read."""
+    return printable(f"{path} cannot be read: {error.strerror or error}")
 
 
 def parse_tuning_file(path: str, data: bytes) -> TuningFile:

@@ -1,30 +1,21 @@
 """A backend that says what it is about to run, leaves known killers out, and notices when its device is lost.
 
 A bad kernel may kill its process, hang it, or poison the device's context so that every later launch fails. Whoever
-watches the process then knows the last kernel that was announced.
+watches the process then knows what was announced last.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar
-
-from numpy.typing import NDArray
 
 from tensorplay.backends.base import Backend, CandidateQuery, Plan, Trial
 from tensorplay.database.record import Validator
+from tensorplay.distributed.guarded_trial import Announce, Guard, GuardedTrial, Lost
+from tensorplay.distributed.message import NOTHING, Request
 from tensorplay.errors import KernelUnavailableError, LaunchError
 from tensorplay.gemm import GemmProblem, Signature, signature_of
-from tensorplay.typing import Pending, Timer
+from tensorplay.typing import Pending
 
-__all__ = ["Announce", "GuardedBackend", "Lost"]
-
-T = TypeVar("T")
-
-Announce = Callable[[str], None]
-"""Takes the kernel id of what runs next."""
-
-Lost = Callable[[str, Exception], None]
-"""Takes the kernel after which nothing runs any more, and what said so; it should end the process."""
+__all__ = ["GuardedBackend"]
 
 Killers = frozenset[tuple[Signature, str]]
 
@@ -37,11 +28,11 @@ class GuardedBackend(Backend):
     backend : Backend
         Who does the work.
     killers : frozenset of (Signature, str)
-        Kernels that are never run for a signature.
+        Kernels that are never run for a signature, unless one is its first choice: that runs whatever is recorded.
     announce : callable
-        Called before each kernel is run in a trial.
+        Called before anything is run in a trial, and with `NOTHING` after each trial.
     lost : callable
-        Called when a kernel failed and the first choice, which ran before, fails since.
+        Called when the first choice fails, or a trial cannot be opened or closed: then nothing here is worth a result.
     """
 
     def __init__(self, backend: Backend, *, killers: Killers, announce: Announce, lost: Lost) -> None:
@@ -49,8 +40,28 @@ class GuardedBackend(Backend):
         self._killers = killers
         self._announce = announce
         self._lost = lost
+        self._apart: Signature | None = None
+        self._deterministic = False
         # Class variables of a backend, so they are set where instances are looked up first.
         self.name, self.sources, self.captures = backend.name, backend.sources, backend.captures  # type: ignore[misc] # a wrapper has those of what it wraps
+
+    def prepare(self, request: Request, *, deterministic: bool) -> None:
+        """Heed what a request says of the signature that is measured next.
+
+        Parameters
+        ----------
+        request : Request
+            Its killers are left out too, and it says whether kernels are sampled one at a time.
+        deterministic : bool
+            Whether others are compared with the deterministic choice.
+        """
+        self._killers |= {(request.signature, kernel) for kernel in request.killers}
+        self._apart = request.signature if request.apart else None
+        self._deterministic = deterministic
+
+    def is_killer(self, problem: GemmProblem, kernel: str) -> bool:
+        """Return whether a kernel is never run for a problem."""
+        return kernel in self._killers_of(problem) and kernel != self._compared_with(problem).kernel
 
     def current_device(self) -> str:
         """Return the wrapped backend's."""
@@ -91,8 +102,8 @@ class GuardedBackend(Backend):
         return (each for each in found if isinstance(each, Pending) or each.kernel not in killers)
 
     def rebuild(self, problem: GemmProblem, kernel: str) -> Plan:
-        """Return the wrapped backend's; a killer is not available."""
-        if kernel in self._killers_of(problem):
+        """Return the wrapped backend's; a killer is not available, unless it is the first choice."""
+        if self.is_killer(problem, kernel):
             raise KernelUnavailableError(f"{kernel} took down the process that measured it")
         return self._backend.rebuild(problem, kernel)
 
@@ -123,75 +134,32 @@ class GuardedBackend(Backend):
     @contextmanager
     def open_trial(self, problem: GemmProblem, *, rotating_bytes: int) -> Iterator[Trial]:
         """Return the wrapped backend's, watched."""
-        first = self._backend.first_choice(problem)
-        with self._backend.open_trial(problem, rotating_bytes=rotating_bytes) as trial:
-            yield _GuardedTrial(trial, _Guard(trial, first, self._announce, self._lost))
+        first, apart = self._compared_with(problem), signature_of(problem) == self._apart
+        harmless: LaunchError | None = None
+        try:
+            with self._backend.open_trial(problem, rotating_bytes=rotating_bytes) as trial:
+                guard = Guard(trial, first, announce=self._announce, lost=self._lost)
+                try:
+                    yield GuardedTrial(trial, guard, apart=apart)
+                except LaunchError as error:
+                    guard.probe(NOTHING)
+                    harmless = error
+                    raise
+        except LaunchError as error:
+            if error is not harmless:
+                # Opening and closing run no candidate: what fails there is the device.
+                self._lost(NOTHING, error)
+            raise
+        finally:
+            # Whatever ends the process while it records is no fault of the kernel that ran last.
+            self._announce(NOTHING)
+
+    def _compared_with(self, problem: GemmProblem) -> Plan:
+        if self._deterministic:
+            return self._backend.deterministic_choice(problem)
+        return self._backend.first_choice(problem)
 
     def _killers_of(self, problem: GemmProblem) -> frozenset[str]:
         # Once for all candidates: a search sees thousands of them.
         signature = signature_of(problem)
         return frozenset(kernel for killed, kernel in self._killers if killed == signature)
-
-
-class _Guard:
-    """Runs one thing for one plan: announced before, and looked at when it fails."""
-
-    def __init__(self, trial: Trial, first: Plan, announce: Announce, lost: Lost) -> None:
-        self._trial = trial
-        self._first = first
-        self._announce = announce
-        self._lost = lost
-
-    def run(self, plans: Sequence[Plan], action: Callable[[], T]) -> T:
-        for plan in plans:
-            self._announce(plan.kernel)
-        try:
-            return action()
-        except LaunchError:
-            suspects = [plan.kernel for plan in plans if plan.kernel != self._first.kernel]
-            if len(suspects) == 1:
-                self._probe(suspects[0])
-            raise
-
-    def _probe(self, suspect: str) -> None:
-        try:
-            self._trial.output(self._first)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the first choice ran before
-            self._lost(suspect, error)
-
-
-class _GuardedTrial(Trial):
-    def __init__(self, trial: Trial, guard: _Guard) -> None:
-        self._trial = trial
-        self._guard = guard
-        self.timer = _GuardedTimer(trial.timer, guard)
-
-    def output(self, plan: Plan) -> NDArray[Any]:
-        return self._guard.run([plan], lambda: self._trial.output(plan))
-
-    def reference(self) -> NDArray[Any]:
-        return self._trial.reference()
-
-    def closeness(self, first: Plan, *, atol: float, rtol: float) -> Callable[[Plan], bool] | None:
-        is_close = self._trial.closeness(first, atol=atol, rtol=rtol)
-        if is_close is None:
-            return None
-        return lambda plan: self._guard.run([plan], lambda: is_close(plan))
-
-
-class _GuardedTimer:
-    def __init__(self, timer: Timer[Plan], guard: _Guard) -> None:
-        self._timer = timer
-        self._guard = guard
-
-    def warm_up(self, candidate: Plan) -> None:
-        self._guard.run([candidate], lambda: self._timer.warm_up(candidate))
-
-    def screen(self, candidate: Plan, launches: int) -> float:
-        return self._guard.run([candidate], lambda: self._timer.screen(candidate, launches))
-
-    def sample(self, order: Sequence[Plan]) -> Sequence[float]:
-        return self._guard.run(order, lambda: self._timer.sample(order))
-
-    def sample_launches(self, candidate: Plan) -> int:
-        return self._timer.sample_launches(candidate)

@@ -6,15 +6,25 @@ import queue
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
 from tensorplay.database.killers import Death
-from tensorplay.distributed.message import DONE, LOST, TRY, decode, encode
+from tensorplay.distributed.message import (
+    DONE,
+    LOST,
+    MET,
+    NOTHING,
+    TRY,
+    Request,
+    Running,
+    decode,
+    decode_running,
+    encode_request,
+)
 from tensorplay.errors import TensorPlayError
-from tensorplay.gemm import Signature
 
 __all__ = ["WorkerEndedError", "WorkerProcess", "worker_command"]
 
@@ -29,19 +39,19 @@ class WorkerEndedError(TensorPlayError):
     ----------
     death : Death
         How.
-    kernel : str or None
-        What it said it would run next; None when it ran nothing.
+    running : Running
+        What it said last that it would run.
     """
 
-    def __init__(self, death: Death, kernel: str | None, message: str) -> None:
+    def __init__(self, death: Death, running: Running, message: str) -> None:
         super().__init__(message)
         self.death = death
-        self.kernel = kernel
+        self.running = running
 
 
-def worker_command(device: str, killers: str) -> list[str]:
+def worker_command(device: str, results: str) -> list[str]:
     """Return the command of a worker in a fresh interpreter, but for the descriptor that it answers on."""
-    return [sys.executable, "-m", "tensorplay.distributed.worker", device, killers]
+    return [sys.executable, "-m", "tensorplay.distributed.worker", device, results]
 
 
 class WorkerProcess:
@@ -91,22 +101,27 @@ class WorkerProcess:
     ) -> None:
         self.close()
 
-    def ask(self, signature: Signature, *, again: bool) -> dict[str, Any]:
-        """Return the worker's answer for one signature; `WorkerEndedError` when there will be none."""
+    def ask(self, request: Request, met: Callable[[dict[str, Any]], object] = lambda _recorded: None) -> dict[str, Any]:
+        """Return the worker's answer for one signature; `WorkerEndedError` when there will be none.
+
+        `met` hears what is recorded for it when it is to be measured again, before it is.
+        """
         if self._process.stdin is None:
-            raise WorkerEndedError(Death.DIED, None, "the pipes to the worker could not be made")
+            raise WorkerEndedError(Death.DIED, NOTHING, "the pipes to the worker could not be made")
         try:
-            self._process.stdin.write(encode(op=signature.op, params=signature.params, again=again))
+            self._process.stdin.write(encode_request(request))
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise self._gone(None) from None
-        kernel: str | None = None
+            raise self._gone(NOTHING) from None
+        running = NOTHING
         while True:
-            message = self._next(kernel)
-            if message["event"] == TRY:
-                kernel = str(message["kernel"])
+            message = self._next(running)
+            if message["event"] == MET:
+                met({name: value for name, value in message.items() if name != "event"})
+            elif message["event"] == TRY:
+                running = decode_running(message)
             elif message["event"] == LOST:
-                raise WorkerEndedError(Death.POISONED, str(message["kernel"]), str(message["reason"]))
+                raise WorkerEndedError(Death.POISONED, decode_running(message), str(message["reason"]))
             elif message["event"] == DONE:
                 return message
 
@@ -134,20 +149,20 @@ class WorkerProcess:
             self._lines.put(line)
         self._lines.put(b"")
 
-    def _next(self, kernel: str | None) -> dict[str, Any]:
+    def _next(self, running: Running) -> dict[str, Any]:
         try:
             line = self._lines.get(timeout=self._stall_s)
         except queue.Empty:
             self._process.kill()
             self._process.wait()
             raise WorkerEndedError(
-                Death.HUNG, kernel, f"it said nothing for {self._stall_s:g} s and was ended"
+                Death.HUNG, running, f"it said nothing for {self._stall_s:g} s and was ended"
             ) from None
         if not line.endswith(b"\n"):
-            raise self._gone(kernel)
+            raise self._gone(running)
         return decode(line)
 
-    def _gone(self, kernel: str | None) -> WorkerEndedError:
+    def _gone(self, running: Running) -> WorkerEndedError:
         try:
             code = self._process.wait(_ENDING_S)
         except subprocess.TimeoutExpired:
@@ -158,4 +173,4 @@ class WorkerProcess:
         ending = f"it was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
         # Of a traceback, the last line is the error.
         last = said.rpartition("\n")[2][-_LONGEST_COMPLAINT:]
-        return WorkerEndedError(Death.DIED, kernel, f"{ending}: {last}" if last else ending)
+        return WorkerEndedError(Death.DIED, running, f"{ending}: {last}" if last else ending)

@@ -197,3 +197,11 @@ def test_every_verb_and_its_options_are_on_the_page() -> None:
         for parameter in command.params:
             if parameter.param_type_name == "option":
                 assert parameter.opts[0] in row
+
+
+def test_the_help_says_of_every_verb_what_it_does_in_one_line() -> None:
+    lines = CliRunner().invoke(main, ["ctl", "--help"], terminal_width=80).stdout.splitlines()
+    listed = [line for line in lines[lines.index("Commands:") + 1 :] if line.startswith("  ")]
+    listed = listed[: len(ctl.commands)]
+    assert [line.split()[0] for line in listed] == sorted(ctl.commands)
+    assert all(line.endswith(".") and not line.endswith("..") for line in listed)

@@ -84,6 +84,9 @@ def test_a_winner_is_pinned_overridden_restored_and_forgotten(
     assert run_ctl("restore", one).stdout == f"{OP},{PARAMS.format(1)} runs {FAST} again\n"
     assert run_ctl("restore", one).exit_code == 1
     assert run_ctl("history", one).stdout.splitlines()[-1] == "4 winners"
+    # Nothing was timed for an override.
+    overridden = [line for line in run_ctl("history", one).stdout.splitlines() if line.endswith("override")]
+    assert [line.split()[-2] for line in overridden] == ["-", "-"]
     told = json.loads(run_ctl("--json", "history", one).stdout)
     assert [past["origin"] for past in told] == ["measured here", "override", "override", "measured here"]
     assert run_ctl("forget", one).stdout == f"forgotten: {OP},{PARAMS.format(1)}\n"

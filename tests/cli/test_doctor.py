@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tensorplay.backends.cublaslt.library import available
+from tensorplay.cli import this_build as this_build_module
 from tensorplay.cli.main import main
 from tensorplay.cli.this_build import this_build
 from tensorplay.database.csv_text import format_results
@@ -210,7 +211,12 @@ def test_json_has_every_section_and_nothing_else_is_written() -> None:
         *("ok", "device", "machine", "settings", "ignored", "files", "validators", "notes", "findings"),
     }
     assert found["ok"] is True
-    assert found["device"] == {"name": "cpu", "backend": "host", "sources": list(this_build().backend.sources)}
+    assert found["device"] == {
+        "name": "cpu",
+        "backend": "host",
+        "sources": list(this_build().sources),
+        "missing_sources": list(this_build().missing_sources),
+    }
     facts = {"python", "processor", "cores", "usable_cores", "numpy", "blas", "optional", "on_a_gpu", "why_no_gpu"}
     assert facts <= set(found["machine"])
     assert [setting["name"] for setting in found["settings"]] == [setting.name for setting in SETTINGS]
@@ -235,6 +241,42 @@ def test_json_has_every_section_and_nothing_else_is_written() -> None:
     failing = document(ENABLE="1")
     assert failing["ok"] is False
     assert set(failing["findings"][0]) == {"what", "remedy"}
+
+
+@pytest.mark.parametrize("has_scipy", [False, True])
+def test_only_sources_that_can_offer_are_listed_and_those_asked_for_in_vain_are_wrong(
+    has_scipy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(this_build_module, "_IS_HERE", {"scipy": lambda: has_scipy, "mkl": lambda: False})
+    result = run(SOURCES="scipy")
+    assert result.exit_code == int(not has_scipy)
+    said = "numpy, scipy (not installed: mkl)" if has_scipy else "numpy (not installed: scipy, mkl)"
+    assert f"  sources of candidates: {said}" in result.stdout.splitlines()
+    assert ("sources names scipy, which is not installed" in result.stdout) is not has_scipy
+    assert run(SOURCES="numpy").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("named", "remedy"),
+    [
+        ("tuned.csv", "rename it to tunedcpu.csv"),
+        ("tunedcpu.csv", "set TP_TUNABLEOP_FILENAME=tuned.csv"),
+        ("cpu.csv", "set TP_TUNABLEOP_FILENAME=%d.csv"),
+    ],
+)
+def test_a_file_that_is_not_read_since_the_ordinal_is_inserted_is_wrong(named: str, remedy: str) -> None:
+    write_results(named)
+    means = f"{named.removesuffix('.csv')}cpu.csv"
+    result = run(FILENAME=named, ENABLED="1")
+    assert result.exit_code == 1
+    (finding,) = document(FILENAME=named)["findings"]
+    assert finding["what"] == (
+        f"{Path.cwd() / named} is there and is not read: TP_TUNABLEOP_FILENAME={named} means {Path.cwd() / means}, "
+        "which is not there"
+    )
+    assert finding["remedy"].startswith(remedy)
+    write_results(means)
+    assert run(FILENAME=named, ENABLED="1").exit_code == 0
 
 
 def test_hostile_text_is_shown_as_text() -> None:

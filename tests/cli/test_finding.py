@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tensorplay.cli.file_check import FileCheck
-from tensorplay.cli.finding import FileUse, Finding, findings, notes
+from tensorplay.cli.finding import FileUse, Finding, Misnamed, findings, notes
 from tensorplay.cli.tuning_file import FileKind
 from tensorplay.database.csv_text import BadLine
 from tensorplay.database.validators import ValidatorMismatch
@@ -60,6 +60,21 @@ def test_sources_that_the_device_has_not_are_named() -> None:
     (finding,) = of(values=ON | {"sources": ("numpy", "cublaslt", "skinny")})
     assert "cublaslt, skinny" in finding.what
     assert "numpy, scipy" in finding.remedy
+
+
+def test_sources_that_are_not_installed_are_named_apart() -> None:
+    for asked, what in ((("scipy",), "scipy, which is not"), (("mkl", "numpy", "scipy"), "mkl, scipy, which are not")):
+        (finding,) = findings(ON | {"sources": asked}, [], ("numpy",), FILES, missing=("scipy", "mkl"))
+        assert finding.what == f"sources names {what} installed"
+        assert "name some of numpy, or" in finding.remedy
+    assert findings(ON | {"sources": ("numpy",)}, [], ("numpy",), FILES, missing=("scipy", "mkl")) == []
+
+
+def test_a_file_that_the_ordinal_hides_is_wrong() -> None:
+    values = ON | {"filename": "results.csv"}
+    (finding,) = of(FILES._replace(misnamed=Misnamed("/d/r.csv", "rename it")), values)
+    assert "TP_TUNABLEOP_FILENAME=results.csv means /d/results.csv" in finding.what
+    assert finding.remedy == "rename it"
 
 
 def test_a_file_of_another_build_is_wrong_until_there_is_a_sibling() -> None:

@@ -23,6 +23,17 @@ def test_the_version_is_shown_by_module_and_by_command() -> None:
     assert CliRunner().invoke(main, ["--version"]).output == shown.stdout
 
 
+def test_the_command_starts_with_a_click_whose_types_take_no_parameter() -> None:
+    script = (
+        "import click\n"
+        "def refuse(cls, item): raise TypeError('not subscriptable, as before click 8.4')\n"
+        "click.ParamType.__class_getitem__ = classmethod(refuse)\n"
+        "from tensorplay.cli.main import main\n"
+        "main(['ctl', '--help'])\n"
+    )
+    subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -70,6 +81,19 @@ def test_ctrl_c_ends_a_command_with_130_and_no_traceback(tmp_path: Path) -> None
     assert complaint == b"interrupted\n"
 
 
+def test_ctrl_c_while_commands_are_imported_is_no_traceback_either() -> None:
+    script = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'tensorplay.cli.show': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from tensorplay.cli.main import main\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_what_is_no_regular_file_is_refused_and_never_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -90,6 +114,14 @@ def test_an_output_that_cannot_be_written_is_one_line_and_exit_1(tmp_path: Path)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "No space left" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["ctl", "--help"]])
+def test_a_version_or_help_that_cannot_be_written_is_one_line_and_exit_1(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "tensorplay: [Errno 28] No space left on device\n"
 
 
 def test_a_closed_output_is_no_error(tmp_path: Path) -> None:

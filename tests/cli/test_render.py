@@ -12,7 +12,7 @@ from tensorplay.cli.render import bar, count, duration, multiple, printable, rat
     ("milliseconds", "text"),
     [
         (None, "-"),
-        (0.0, "0 ns"),
+        (0.0, "-"),
         (1e-6, "1.00 ns"),
         (0.000123, "123 ns"),
         (0.0019234, "1.92 us"),

@@ -111,7 +111,22 @@ def test_the_names_are_those_of_the_environment_too(serve: Callable[..., tuple[P
 def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
     result = CliRunner(env={"TENSORPLAY_TOKEN": ""}).invoke(main, ["serve", "--host", "0.0.0.0"])  # noqa: S104 - a test
     assert result.exit_code == 2
-    assert "give a token" in result.output
+    assert "give a token (TENSORPLAY_TOKEN, or --token)" in result.output
+
+
+def test_what_it_cannot_show_is_said_and_shown_when_it_comes(
+    serve: Callable[..., tuple[Process, str]], tmp_path: Path
+) -> None:
+    write(tmp_path / "r.csv", WINNER)
+    (tmp_path / "p.py").write_text("print(10)\n", encoding="utf-8")
+    process, url = serve("nothere.csv", "p.py", "r.csv")
+    assert answer(f"{url}api/v1/results")["total"] == 1
+    process.send_signal(signal.SIGTERM)
+    _, complaint = process.communicate(timeout=20)
+    assert complaint.splitlines() == [
+        "warning: nothere.csv cannot be read: No such file or directory; it is shown when it can be",
+        "warning: p.py is no results or untuned file: nothing of it is shown",
+    ]
 
 
 def test_a_port_that_is_taken_is_said_in_a_line(serve: Callable[..., tuple[Process, str]]) -> None:

@@ -166,6 +166,18 @@ def test_a_file_that_says_nothing_is_shown_as_that(tmp_path: Path, text: str, sa
     assert said in run(str(path)).stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "code"), [("x\n", 1), ("", 0), ("GemmTunableOp_Float32,taN_m8_n8_k8_bias0_devcpu\nx\n", 0)]
+)
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_the_exit_code_is_1_for_what_is_no_file_of_results_or_signatures(
+    tmp_path: Path, text: str, code: int, options: tuple[str, ...]
+) -> None:
+    path = tmp_path / "ten.py"
+    path.write_text(text, encoding="utf-8")
+    assert run(str(path), *options).exit_code == code
+
+
 def test_the_exit_code_is_1_when_a_file_cannot_be_read_and_the_others_are_shown(results: str, tmp_path: Path) -> None:
     result = run(str(tmp_path / "missing.csv"), str(tmp_path), results)
     assert result.exit_code == 1

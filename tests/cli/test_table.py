@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorplay.cli.table import Column, plain_table
+from tensorplay.cli.table import Column, least_width, plain_table, stacked
 
 CELL = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
 
@@ -29,3 +29,22 @@ def test_every_cell_starts_or_ends_where_its_column_does(rows: list[tuple[str, s
         assert line[: first + 2] == one.ljust(first + 2)
         assert line[first + 2 : first + second + 4] == two.rjust(second) + "  "
         assert line[first + second + 4 :] == three
+
+
+def test_what_is_copied_and_numbers_keep_their_width_and_text_may_be_broken() -> None:
+    columns = (Column("id", is_whole=True), Column("text"), Column("a long title"), Column("time", is_number=True))
+    assert least_width(columns, [["x" * 40, "y" * 30, "z", "1 us"]]) == 40 + 12 + 12 + 4
+    assert least_width(columns, []) == len("idtexta long titletime")
+
+
+def test_rows_below_each_other_begin_with_what_is_copied_and_leave_out_what_is_not_known() -> None:
+    columns = (Column("op"), Column("kernel", is_whole=True), Column("time", is_number=True), Column("why not"))
+    rows = [["Float32", "k" * 70, "1 us", "took too long by far"], ["Float32", "short", "-", ""]]
+    assert list(stacked(columns, rows, 40)) == [
+        "k" * 70,
+        "    op: Float32; time: 1 us; why not:",
+        "    took too long by far",
+        "short",
+        "    op: Float32",
+    ]
+    assert list(stacked(columns[2:], [["1 us", "x"]], 40)) == ["time 1 us", "    why not: x"]

@@ -124,3 +124,24 @@ def test_candidates_have_drawn_bars_on_a_terminal_and_plain_ones_where_it_has_no
     assert "\N{FULL BLOCK}" * 8 + "\N{LEFT THREE QUARTERS BLOCK}" in shown
     plain, _ = on_a_terminal("explain", str(path), "*", stream="stdout", PYTHONIOENCODING="latin-1")
     assert "#" * 16 in plain
+
+
+def test_what_is_copied_stays_whole_on_a_narrow_terminal(tmp_path: Path) -> None:
+    kernel = "lt_id7_tile12_stages3_splitk0_red0_swizzle0_custom0_inner1_cluster1"
+    params = "taN_m16_n64_k16_bias0_dev0"
+    results = tmp_path / "a.csv"
+    results.write_text(f"{OP},{params},{kernel},0.5\n")
+    report: dict[str, object] = {
+        "verdict": "winner",
+        "winner": kernel,
+        "candidates": [{"kernel": "lt_first", "median_ms": 1.0}, {"kernel": kernel, "median_ms": 0.5}],
+    }
+    line = format_explanation(explanation_of(Signature(OP, params), "0123abcd", report))
+    (tmp_path / "a.explain.jsonl").write_text(line)
+    for arguments in (("show", str(results)), ("explain", str(results)), ("explain", str(results), "*")):
+        shown, _ = on_a_terminal(*arguments, stream="stdout", COLUMNS="80")
+        assert kernel in shown
+        assert all(len(line) <= 80 for line in shown.splitlines() if "time" in line and ": " not in line)
+    roomy, _ = on_a_terminal("explain", str(results), stream="stdout", COLUMNS="160")
+    assert "float32" in roomy
+    assert OP not in roomy

@@ -56,4 +56,4 @@ def command(tmp_path: Path) -> Command:
     """Makes the command of a worker one of whose kernels behaves as named."""
     path = tmp_path / "worker.py"
     path.write_text(WORKER, encoding="utf-8")
-    return lambda how: lambda device, killers: [sys.executable, str(path), how, device, killers]
+    return lambda how: lambda device, results: [sys.executable, str(path), how, device, results]

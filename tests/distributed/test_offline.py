@@ -50,14 +50,16 @@ def test_every_signature_is_measured_once_and_recorded(make_tuner: Any, tmp_path
 )
 def test_a_killer_is_remembered_and_the_next_best_wins(make_tuner: Any, tmp_path: Path, how: str, death: Death) -> None:
     # Who is not hung may be slow, on a machine that does much else.
-    outcomes = make_tuner(how, stall_s=6.0 if how == "hung" else 60.0).tune([ONE, OTHER])
+    signatures, stall_s = ([ONE], 6.0) if how == "hung" else ([ONE, OTHER], 60.0)
+    outcomes = make_tuner(how, stall_s=stall_s).tune(signatures)
+    assert [outcome.signature for outcome in outcomes] == signatures
     for outcome in outcomes:
         assert outcome.problem is None
         assert outcome.kernel == FAST
         assert [(killer.kernel, killer.death) for killer in outcome.killers] == [(BAD, death)]
-    assert winners(tmp_path / "winners0.csv") == {ONE.params: FAST, OTHER.params: FAST}
+    assert winners(tmp_path / "winners0.csv") == {signature.params: FAST for signature in signatures}
     kept = KillerLog(str(tmp_path / "winners0.killers.csv")).read()
-    assert {(killer.signature, killer.kernel) for killer in kept} == {(ONE, BAD), (OTHER, BAD)}
+    assert {(killer.signature, killer.kernel) for killer in kept} == {(signature, BAD) for signature in signatures}
     # A later run of the tuner never tries them: nothing dies any more.
     assert [outcome.killers for outcome in make_tuner(how, again=True).tune([ONE])] == [()]
 

@@ -11,7 +11,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from tensorplay.service.client.error import ServiceError
 
-__all__ = ["SILENCE_S", "Call", "RetryRule", "answer_of", "connection_of", "error_of", "reader_of", "unreachable"]
+__all__ = [
+    "SILENCE_S",
+    "Call",
+    "RetryRule",
+    "answer_of",
+    "authorization_of",
+    "connection_of",
+    "error_of",
+    "reader_of",
+    "unreachable",
+]
 
 T = TypeVar("T")
 
@@ -81,14 +91,17 @@ class RetryRule:
 def connection_of(
     url: str, token: str | None, timeout: float, transport: object, make_transport: Callable[..., object]
 ) -> dict[str, Any]:
-    """Return what an httpx client of a service is made with; `ValueError` when the url is no address of one."""
+    """Return what an httpx client of a service is made with.
+
+    `ValueError` when the url is no address of one, or no request can carry the token.
+    """
     path = url.removeprefix("unix:") if url.startswith("unix:/") else None
     if transport is None and path is not None:
         transport = make_transport(uds=path)
     return {
         "base_url": _checked_base(url) if path is None else "http://localhost/",
         "transport": transport,
-        "headers": {"Authorization": f"Bearer {token}"} if token else {},
+        "headers": authorization_of(token),
         "timeout": timeout,
         # No environment: a proxy would be asked for 127.0.0.1, and see the token.
         "trust_env": False,
@@ -98,10 +111,35 @@ def connection_of(
 
 def _checked_base(url: str) -> str:
     """Return the address of a service with one slash at its end; `ValueError` when it is none."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{url!r} is no address of a service; allowed: http://HOST:PORT/ or https://..., as printed")
+    if not _is_address(url):
+        raise ValueError(
+            f"{_place_of(url)!r} is no address of a service; allowed: http://HOST:PORT/ or https://..., as printed"
+        )
     return url.rstrip("/") + "/"
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        httpx.URL(url)
+    except (ValueError, httpx.InvalidURL):
+        # InvalidURL is neither a ValueError nor one of httpx's other errors.
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and not (parts.query or parts.fragment)
+
+
+def authorization_of(token: str | None) -> dict[str, str]:
+    """Return the header that shows a token, nothing for none; the end of its line is none of it, as in the service.
+
+    `ValueError` when no header carries it as it is. That never repeats the token.
+    """
+    shown = (token or "").removesuffix("\n").removesuffix("\r")
+    if not (shown.isascii() and shown.isprintable()) or shown != shown.strip():
+        raise ValueError(
+            "the token has characters that no header carries as they are; allowed: letters, digits, punctuation and "
+            "blanks of ASCII, no blank at either end"
+        )
+    return {"Authorization": f"Bearer {shown}"} if shown else {}
 
 
 def answer_of(call: Call[T], response: httpx.Response) -> T:
