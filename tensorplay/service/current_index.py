@@ -76,8 +76,6 @@ class CurrentIndex:
         if updated is not None:
             return updated
         index = ResultsIndex(revision, self._context.each_recorded(), known, first_choices=self._context.first_choices)
-        # What a list shows beside the winners is in a file, which is read here as far as it goes.
-        self._context.first_choices(())
         return self._kept(index)
 
     def _updated(self, known: ResultsIndex, revision: int, *, most: int | None = None) -> ResultsIndex | None:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from tensorplay.service.measured_schemas import HistogramModel, NumericalCheckModel
+from tensorplay.service.measured_schemas import CAPTURED, HistogramModel, NumericalCheckModel
 from tensorplay.service.schemas import Candidate
 
 __all__ = ["EXPLAINED", "HISTOGRAM", "NUMERICAL_CHECK", "ExplanationModel", "RejectedKernel"]
@@ -89,7 +89,7 @@ class ExplanationModel(BaseModel):
     kernel: str | None = Field(description="Its winner.")
     time_ms: float | None
     origin: str | None
-    captured: str | None = Field(description="Why the first choice runs for the rest of the process, if it does.")
+    captured: str | None = Field(description=CAPTURED)
     not_measured: str | None = Field(description="Why it is not measured, where that was tried in vain.")
     background: Literal["queued", "measuring"] | None = Field(description="Whether it is measured in the background.")
     rejections: list[RejectedKernel]

@@ -4,7 +4,8 @@ import asyncio
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fastapi.responses import StreamingResponse
@@ -18,6 +19,7 @@ from tensorplay.service.row import Row, gain_of, saved_of
 __all__ = [
     "CSV",
     "JSON_LINES",
+    "Maker",
     "as_csv",
     "as_json_lines",
     "as_results_file",
@@ -36,6 +38,9 @@ JSON_LINES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}, "description": "An object a line."}
 }
 """As `CSV`."""
+
+Maker = Callable[[Callable[[], str | None]], Awaitable[str | None]]
+"""Calls a function, and returns what that returns."""
 
 _SLICE = 200
 # The last four are as wide as letters of East Asia are, where spreadsheets take them for the others.
@@ -108,13 +113,22 @@ def as_results_file(validators: Iterable[Validator], rows: Iterable[Row]) -> Ite
         yield "".join(part)
 
 
-def streamed(parts: Iterable[str], media_type: str, headers: Mapping[str, str]) -> StreamingResponse:
-    """Return the answer that is sent part by part, on the loop's own thread: others would need one each."""
+def streamed(
+    parts: Iterable[str], media_type: str, headers: Mapping[str, str], *, made_by: Maker | None = None
+) -> StreamingResponse:
+    """Return the answer that is sent part by part.
+
+    Each part is made by `made_by`, which is for parts that wait for something; else on the loop's own thread.
+    """
+
+    async def here(make: Callable[[], str | None]) -> str | None:
+        await asyncio.sleep(0)
+        return make()
 
     async def each() -> AsyncIterator[str]:
-        for part in parts:
+        make = partial(next, iter(parts), None)
+        while (part := await (made_by or here)(make)) is not None:
             yield part
-            await asyncio.sleep(0)
 
     return StreamingResponse(each(), media_type=media_type, headers=dict(headers))
 

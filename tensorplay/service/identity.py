@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tensorplay.service.placement import number_of
+from tensorplay.service.shown_text import encodable
 from tensorplay.version import __version__
 
 __all__ = ["ID_PATTERN", "Instance", "device_of", "instance_of", "result_id", "shape_id", "without_device"]
@@ -64,10 +65,10 @@ def instance_of(environ: Mapping[str, str]) -> Instance:
     return Instance(
         id=secrets.token_hex(8),
         pid=os.getpid(),
-        user=_user(),
-        host=socket.gethostname(),
+        user=encodable(_user()),
+        host=encodable(socket.gethostname()),
         # Arguments may hold secrets.
-        command=os.path.basename(sys.argv[0] or sys.executable),  # noqa: PTH119 - a text, not a path
+        command=encodable(os.path.basename(sys.argv[0] or sys.executable)),  # noqa: PTH119 - a text, not a path
         rank=number_of(environ, "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"),
         local_rank=number_of(environ, "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"),
         world_size=number_of(environ, "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"),

@@ -11,7 +11,8 @@ from threading import Lock, Thread
 
 from tensorplay.errors import TensorPlayError
 from tensorplay.gemm import Signature
-from tensorplay.service.live_runtime import LiveRuntime, Tuned
+from tensorplay.runtime.notice import logger
+from tensorplay.service.live_runtime import LiveRuntime, Tuned, without_folders
 from tensorplay.service.problems import Problem
 
 __all__ = ["OVER", "Job", "Jobs"]
@@ -19,6 +20,7 @@ __all__ = ["OVER", "Job", "Jobs"]
 OVER = frozenset({"succeeded", "failed", "cancelled"})
 _MOST_JOBS = 100
 _MOST_FAILURES = 100
+_LONGEST_REASON = 300
 
 
 @dataclass(eq=False)
@@ -32,9 +34,11 @@ class Job:
     current : Signature or None
         What is measured now.
     skipped : int
-        How many of those that are done have a winner, and were left as they are.
+        How many of those that are done have a winner that runs, and were left as they are.
+    failed : int
+        How many could not be measured.
     failures : list of (Signature, str)
-        What could not be measured, with the reason.
+        The first of them, each with the reason.
     budget : mapping of str to float
         `total_seconds`, and settings that hold while it runs.
     reason : str or None
@@ -51,6 +55,7 @@ class Job:
     state: str = "queued"
     done: int = 0
     skipped: int = 0
+    failed: int = 0
     current: Signature | None = None
     failures: list[tuple[Signature, str]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -121,7 +126,12 @@ class Jobs:
             over = [each for each in self._jobs.values() if each.state in OVER]
             for old in over[: max(0, len(self._jobs) - _MOST_JOBS)]:
                 del self._jobs[old.id]
-        Thread(target=self._run, args=(job,), name="tensorplay-job", daemon=True).start()
+        thread = Thread(target=self._run, args=(job,), name="tensorplay-job", daemon=True)
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError) as error:
+            # No more threads, or the interpreter is about to exit.
+            self._end(job, _broken_off(job, error))
         return job
 
     def listed(self) -> list[Job]:
@@ -170,18 +180,27 @@ class Jobs:
             if job.state == "queued":
                 job.state = "running"
         settings = {name: value for name, value in job.budget.items() if name != "total_seconds"}
+        trouble = "its thread ended; the log of the process says why"
         try:
             with self._runtime.context.configure(**settings) if settings else nullcontext():
                 self._measure(job)
-        except TensorPlayError as error:
-            job.reason = str(error)
+            trouble = ""
+        except Exception as error:  # noqa: BLE001 - whatever it is, no other job may wait for this one for ever
+            trouble = _broken_off(job, error)
+        finally:
+            self._end(job, trouble)
+
+    def _end(self, job: Job, trouble: str) -> None:
+        """Let a job be over; it has failed when there was trouble."""
         job.current = None
         job.ended = time.monotonic()
         with self._lock:
-            if job.done < len(job.signatures) and (job.state == "cancelling" or job.reason is not None):
+            if trouble:
+                job.state, job.reason = "failed", trouble
+            elif job.done < len(job.signatures) and (job.state == "cancelling" or job.reason is not None):
                 job.state = "cancelled"
             else:
-                job.state = "failed" if len(job.failures) == len(job.signatures) else "succeeded"
+                job.state = "failed" if job.failed == len(job.signatures) else "succeeded"
         self._tell(job)
 
     def _measure(self, job: Job) -> None:
@@ -196,8 +215,10 @@ class Jobs:
             self._tell(job)
             begin = time.monotonic()
             reason, is_skipped = self._tuned(signature, is_again=job.kind == "retune")
-            if reason is not None and len(job.failures) < _MOST_FAILURES:
-                job.failures.append((signature, reason))
+            if reason is not None:
+                job.failed += 1
+                if len(job.failures) < _MOST_FAILURES:
+                    job.failures.append((signature, reason))
             if is_skipped:
                 job.skipped += 1
             else:
@@ -214,3 +235,11 @@ class Jobs:
     def _tell(self, job: Job) -> None:
         job.revision += 1
         self._runtime.touch("jobs", job=job.id, state=job.state, done=job.done, of=len(job.signatures))
+
+
+def _broken_off(job: Job, error: Exception) -> str:
+    """Log what kept a job from being done, and return it for people, without folders."""
+    what = "it could not be begun" if job.current is None else f"measuring {job.current.params} broke off"
+    logger.error("job %s: %s", job.id, what, exc_info=error)
+    told = without_folders(f"{type(error).__name__}: {error}")[:_LONGEST_REASON]
+    return f"{what}, by {told}; the log of the process says more"

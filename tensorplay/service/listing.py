@@ -190,12 +190,11 @@ class ResultsIndex:
 
     def has(self, wanted: Filter, sort: str) -> bool:
         """Return whether a page of a list takes no time: its rows were found before, or there are few winners."""
-        key, is_any = sort.removeprefix("-"), wanted.test() is None
+        key, is_any, is_small = sort.removeprefix("-"), wanted.test() is None, len(self) <= _FEW
         if key in GAIN_KEYS:
-            is_found = is_any and self._gains.has(sort)
-        else:
-            is_found = key in self._orders if is_any else (wanted, key) in self._selections
-        return is_found or len(self) <= _FEW
+            # What the first choices took may be in a file.
+            return self._gains.has(sort) and (is_any or is_small)
+        return is_small or (key in self._orders if is_any else (wanted, key) in self._selections)
 
     def page(self, wanted: Filter, sort: str, limit: int, after: Cursor | None) -> Page:
         """Return up to `limit` rows behind a place; `sort` is a key, with `-` for the other way round."""

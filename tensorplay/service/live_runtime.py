@@ -5,28 +5,29 @@ No request holds a lock of the runtime while it serialises: what it reads is a c
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tensorplay.errors import TensorPlayError
 from tensorplay.gemm import Signature, parse_signature
 from tensorplay.locks import ForkSafeLock
 from tensorplay.measure.report import CandidateReport, SelectionReport
 from tensorplay.runtime import listeners as events
+from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.settings import SettingState
-from tensorplay.runtime.settings_table import setting_of
 from tensorplay.service.baseline import Baseline
 from tensorplay.service.current_index import CurrentIndex
 from tensorplay.service.current_untuned import CurrentUntuned
-from tensorplay.service.row import Row
+from tensorplay.service.known_verdicts import KnownVerdicts
+from tensorplay.service.met_devices import MetDevices
+from tensorplay.service.shown_text import encodable
 from tensorplay.service.watched import WatchedContext
 from tensorplay.service.worker import Worker
 
-__all__ = ["FILE_SETTINGS", "KINDS", "OUTCOMES", "Happening", "LiveRuntime", "Tuned"]
+__all__ = ["FILE_SETTINGS", "KINDS", "OUTCOMES", "Happening", "LiveRuntime", "Tuned", "without_folders"]
 
 KINDS = ("settings", "results", "rejections", "untuned", "files", "jobs")
 """What has a revision of its own."""
@@ -41,6 +42,8 @@ _CHANGED_BY = {
     events.WINNER: ("results", "rejections", "untuned"),
     events.FILE: ("files", "results"),
 }
+_PINNED = "its winner does not run any more, and is pinned: unpin it, and it is measured"
+_NOT_REPLACED = "its winner does not run any more, and another one was not found"
 _LOG_LENGTH = 1000
 _FOLDERS = re.compile(r"/(?:[^/\s'\",;]+/)+")
 FILE_SETTINGS = frozenset({"filename", "untuned_filename", "verbose_filename"})
@@ -79,7 +82,7 @@ class Tuned(NamedTuple):
     not_measured : str or None
         Why it could not be.
     is_skipped : bool
-        Whether it was left as it is, since it has a winner.
+        Whether it was left as it is, since it has a winner that runs.
     """
 
     not_measured: str | None
@@ -106,6 +109,10 @@ class LiveRuntime:
         All winners.
     untuned : CurrentUntuned
         The signatures without one.
+    met : MetDevices
+        The devices that were met.
+    verdicts : KnownVerdicts
+        Why winners were selected.
     """
 
     def __init__(
@@ -118,6 +125,8 @@ class LiveRuntime:
         self.worker = Worker()
         self.winners = CurrentIndex(context, self.worker)
         self.untuned = CurrentUntuned(context, self.winners, self.worker, lambda: self._revisions["untuned"], _now)
+        self.met = MetDevices(context, self.worker)
+        self.verdicts = KnownVerdicts(context, self.met)
         self._baseline = Baseline(context.settings(), environ)
         self._outcomes: Counter[str] = Counter()
         self._log: deque[Happening] = deque(maxlen=_LOG_LENGTH)
@@ -181,11 +190,8 @@ class LiveRuntime:
         return {kind: self.revision(kind) for kind in KINDS}
 
     def set(self, name: str, value: object) -> None:
-        """Change a setting; the same value changes nothing. `SettingError` when it is not allowed."""
-        wanted = setting_of(name).check(value)
-        if all(each.value != wanted for each in self.settings() if each.name == name):
-            # Else its origin would change, of which no revision tells.
-            self.context.change_setting(name, wanted, origin="rest")
+        """Change a setting for good; the same value changes nothing. `SettingError` when it is not allowed."""
+        self.context.change_setting(name, value, origin="rest")
 
     def reset(self, name: str) -> None:
         """Put a setting back to what the environment says, else to its default; `SettingError` when there is none."""
@@ -198,24 +204,12 @@ class LiveRuntime:
             # The runtime tells of values alone, and its origin is shown too.
             self._happen(events.SETTING, ("settings",), {"name": name, "old": now.origin, "new": former.origin})
 
-    def explain(self, row: Row) -> dict[str, Any]:
-        """Return why a signature runs what it runs."""
-        return dict(self.context.explain(row.op, row.params))
-
-    def forget(self, row: Row) -> None:
-        """Drop a winner; `TensorPlayError` when it is pinned."""
-        self.context.forget(row.op, row.params)
-
-    def override(self, row: Row, kernel: str) -> None:
-        """Record a kernel of the client's choice; `TensorPlayError` when it cannot run."""
-        self.context.override(row.op, row.params, kernel)
-
     def rejections(self) -> list[Rejection]:
         """Return the recorded winners that did not run."""
         return self.context.get_rejections()
 
     def tune(self, signature: Signature, *, again: bool = False) -> Tuned:
-        """Measure a signature now, on this thread; what has a winner only with `again`.
+        """Measure a signature now, on this thread; what has a winner that runs only with `again`.
 
         Raises
         ------
@@ -223,27 +217,23 @@ class LiveRuntime:
             When it is no signature, no backend here runs its device, or its winner is pinned.
         """
         before = self.context.recorded_of([signature])
-        self.context.measure_beside(parse_signature(*signature), again=again)
+        is_settled = self.context.measure_beside(parse_signature(*signature), again=again)
         after = self.context.recorded_of([signature])
         # Its file may have been read just now.
-        is_skipped = not again and bool(after) and bool(before or after[0].origin != "measured here")
+        is_same = (
+            _choices(before) == _choices(after) if before else any(each.origin != "measured here" for each in after)
+        )
+        if not again and is_settled and is_same:
+            return Tuned(None, is_skipped=True)
         reason = self.context.explain(*signature).get("not_measured")
-        return Tuned(None if reason is None or is_skipped else str(reason), is_skipped)
+        if reason is None and after and not (again or is_settled):
+            reason = _PINNED if any(each.pinned for each in after) else _NOT_REPLACED
+        return Tuned(None if reason is None else str(reason), is_skipped=False)
 
     def log(self, since: int = 0) -> list[Happening]:
         """Return the events behind a number, oldest first."""
         with self._lock:
             return [happening for happening in self._log if happening.number > since]
-
-    def validators(self) -> dict[str, list[tuple[str, str]]]:
-        """Return the validators of each device that was met."""
-        found = {}
-        for device, _ in self.context.results_files():
-            try:
-                found[device] = self.context.validators_of(device)
-            except TensorPlayError:
-                continue
-        return found
 
     def _hear(self, event: str, detail: Mapping[str, object]) -> None:
         report = detail.get("report")
@@ -269,6 +259,10 @@ class LiveRuntime:
                 subscriber(happening, kinds)
 
 
+def _choices(recorded: Iterable[Recorded]) -> list[tuple[str, float]]:
+    return [(each.kernel, each.time_ms) for each in recorded]
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
@@ -281,5 +275,10 @@ def _outcome(candidate: CandidateReport) -> str:
 
 def _shown(name: str, value: object) -> str:
     """Return a detail of an event as text; folders are nobody's business."""
-    text = str(value)[:2000]
-    return (Path(text).name if name == "path" else _FOLDERS.sub("", text))[:300]
+    text = encodable(str(value)[:2000])
+    return (Path(text).name if name == "path" else without_folders(text))[:300]
+
+
+def without_folders(text: str) -> str:
+    """Return a text without the folders that it names, which are nobody's business."""
+    return _FOLDERS.sub("", encodable(text))

@@ -4,7 +4,17 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-__all__ = ["HistogramModel", "NumericalCheckModel", "Provenance", "Spread"]
+__all__ = ["CAPTURED", "PINNED", "HistogramModel", "NumericalCheckModel", "Provenance", "Spread"]
+
+CAPTURED = (
+    "Why the first choice runs for the rest of the process, if it does: since a graph capture saw it. This is what "
+    "`explain()` of Python and the command line call `pinned`, and not the `pinned` of a winner."
+)
+PINNED = (
+    "Whether nothing changes it until it is unpinned: what `PUT /results/{identity}/pin` sets. What a graph capture "
+    "keeps is `captured`."
+)
+"""The two as they are described wherever they are told."""
 
 
 class Spread(BaseModel):

@@ -1,15 +1,17 @@
 """Numbers for Prometheus, read when they are asked for: nothing is counted in a product's way for them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
 from tensorplay.runtime.resolution import Reason
-from tensorplay.service.routes.rejections import rejections_of
+from tensorplay.service.met_devices import MetDevice, validators_of
+from tensorplay.service.schemas import RejectionModel
 from tensorplay.service.state import State
 
-__all__ = ["RuntimeCollector"]
+__all__ = ["Looked", "RuntimeCollector"]
 
 _LIBRARIES = ("CUBLASLT_VERSION", "HOST_BLAS")
 """Validators that name the library of a device."""
@@ -19,6 +21,28 @@ _SIGNATURES = (Reason.MEASURED, Reason.QUEUED, Reason.UNTUNED, Reason.PINNED, Re
 _NOW = ("waiting", "measuring")
 
 
+class Looked(NamedTuple):
+    """What was waited for before anything was collected.
+
+    Attributes
+    ----------
+    winners, untuned : int
+        How many winners, and signatures without one, there are.
+    rejections : sequence of RejectionModel
+        What is listed.
+    devices : sequence of MetDevice
+        Those that were met.
+    lag_s : float
+        How late the loop that answers was just now, in seconds.
+    """
+
+    winners: int
+    untuned: int
+    rejections: Sequence[RejectionModel]
+    devices: Sequence[MetDevice]
+    lag_s: float
+
+
 class RuntimeCollector:
     """Collects what a runtime knows at one moment.
 
@@ -26,17 +50,13 @@ class RuntimeCollector:
     ----------
     state : State
         Of the application.
-    winners, untuned : int
-        How many winners, and signatures without one, there are.
-    lag_s : float
-        How late the loop that answers was just now, in seconds.
+    looked : Looked
+        What takes a while to know.
     """
 
-    def __init__(self, state: State, winners: int, untuned: int, lag_s: float = 0.0) -> None:
+    def __init__(self, state: State, looked: Looked) -> None:
         self._state = state
-        self._winners = winners
-        self._untuned = untuned
-        self._lag_s = lag_s
+        self._looked = looked
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric; never a shape as a label."""
@@ -46,7 +66,7 @@ class RuntimeCollector:
         yield GaugeMetricFamily("tensorplay_web_sse_clients", "Open event streams", value=self._state.hub.clients)
         yield CounterMetricFamily("tensorplay_web_dropped_events", "Events lost", value=self._state.hub.dropped)
         yield GaugeMetricFamily(
-            "tensorplay_web_event_loop_lag_seconds", "How late the service's loop was", value=self._lag_s
+            "tensorplay_web_event_loop_lag_seconds", "How late the service's loop was", value=self._looked.lag_s
         )
         yield self._build()
 
@@ -78,9 +98,11 @@ class RuntimeCollector:
         )
 
     def _lists(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("tensorplay_results", "Winners in memory", value=self._winners)
-        yield GaugeMetricFamily("tensorplay_untuned_signatures", "Signatures without a winner", value=self._untuned)
-        found = rejections_of(self._state)
+        yield GaugeMetricFamily("tensorplay_results", "Winners in memory", value=self._looked.winners)
+        yield GaugeMetricFamily(
+            "tensorplay_untuned_signatures", "Signatures without a winner", value=self._looked.untuned
+        )
+        found = self._looked.rejections
         states = Counter("healed" if each.healed else "open" for each in found)
         yield _gauges(
             "tensorplay_rejections_listed",
@@ -114,7 +136,7 @@ class RuntimeCollector:
     def _build(self) -> Metric:
         """Return version, device and library as labels: one line for each device that was met."""
         build = InfoMetricFamily("tensorplay_build", "This build", labels=["device", "library"])
-        for device, pairs in (self._state.runtime.validators() or {"": []}).items():
+        for device, pairs in (validators_of(self._looked.devices) or {"": ()}).items():
             library = next((value for name, value in pairs if name in _LIBRARIES), "")
             build.add_metric([device, library], {"version": self._state.instance.version})
         return build

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 from prometheus_client.core import Metric
@@ -16,6 +17,7 @@ from tensorplay.service.problems import Problem
 from tensorplay.service.rank_line import Answer, RankLine
 from tensorplay.service.rank_metrics import metrics_of
 from tensorplay.service.rank_schemas import Disagreement, RankModel, RankSummary
+from tensorplay.service.worker import Worker
 
 __all__ = ["Ranks"]
 
@@ -33,10 +35,13 @@ class Ranks:
     ----------
     line : RankLine
         The way to each.
+    worker : Worker
+        Whose threads wait and compute: those of the loop itself would hold up, or break, the end of the program.
     """
 
-    def __init__(self, line: RankLine) -> None:
+    def __init__(self, line: RankLine, worker: Worker) -> None:
         self.line = line
+        self._worker = worker
         self._listed: tuple[object, int] = (None, 0)
         self._compared: tuple[object, Sequence[Disagreement]] = (None, ())
 
@@ -86,7 +91,7 @@ class Ranks:
             found = Disagreements()
             are_told = await asyncio.gather(*(self._compare(own, number, found) for number, _, _ in state))
             # What a rank could not tell in time, it is asked for the next time.
-            listed = await asyncio.to_thread(found.taken)
+            listed = await self._worker.compute(found.taken)
             self._compared = (state if all(are_told) else None, listed)
             return listed
         return self._compared[1]
@@ -106,7 +111,7 @@ class Ranks:
             return await self.line.ask(own, number, path, **options)
         except Problem as problem:
             if problem.code == "rank-unreachable":
-                await asyncio.to_thread(self.line.remove_dead, number)
+                await self._worker.tidy(partial(self.line.remove_dead, number))
             return problem
 
     async def _told(self, own: ASGIApp, number: int) -> RankSummary | str:

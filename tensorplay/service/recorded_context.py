@@ -189,15 +189,23 @@ class RecordedContext(Unchanging):
 
     def first_choices(self, signatures: Iterable[Signature]) -> dict[Signature, float]:
         """Return the first choices' times, in milliseconds, that the files of explanations tell."""
-        found: dict[Signature, float] = {}
+        told = self._explained(signatures)
+        return {signature: each["first_choice_ms"] for signature, each in told.items() if each["first_choice_ms"]}
+
+    def verdicts(self, signatures: Iterable[Signature]) -> dict[Signature, str]:
+        """Return why winners were selected, where the files of explanations tell it."""
+        return {signature: each["verdict"] for signature, each in self._explained(signatures).items()}
+
+    def _explained(self, signatures: Iterable[Signature]) -> dict[Signature, Mapping[str, Any]]:
+        found: dict[Signature, Mapping[str, Any]] = {}
         held = [content for _, content in self._held()]
         for signature in signatures:
             for content in held:
                 entry, told = content.winners.get(signature), content.explanations.get(signature)
                 if entry is not None:
                     found.pop(signature, None)
-                    if told and told["winner"] == entry.kernel and told["first_choice_ms"]:
-                        found[signature] = told["first_choice_ms"]
+                    if told and told["winner"] == entry.kernel:
+                        found[signature] = told
         return found
 
     def written_at(self, op: str, params: str) -> WrittenLine | None:

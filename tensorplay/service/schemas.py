@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from tensorplay.service.file_names import RESULTS_PATTERN
 from tensorplay.service.given import Given
-from tensorplay.service.measured_schemas import HistogramModel, NumericalCheckModel, Provenance
+from tensorplay.service.measured_schemas import CAPTURED, PINNED, HistogramModel, NumericalCheckModel, Provenance
 
 __all__ = [
     "BudgetPatch",
@@ -65,9 +65,7 @@ class InstanceModel(BaseModel):
     read_only: bool
     devices: list[str] = Field(default=[], description="Those that were met.", examples=[["0"]])
     links: dict[str, str] = Field(
-        default={},
-        description="What can be read, behind the address of the service.",
-        examples=[{"jobs": "api/v1/jobs"}],
+        default={}, description="What can be read, behind the service's address.", examples=[{"jobs": "api/v1/jobs"}]
     )
 
 
@@ -144,9 +142,10 @@ class ResultModel(BaseModel):
         default=None, description="What a call takes less than with the first choice; below zero, what it takes more."
     )
     tflops: float | None
+    verdict: str | None = Field(default=None, description="Why it was selected; null if unknown.", examples=["winner"])
     device: str
     origin: str
-    pinned: bool = Field(description="Whether nothing changes it until it is unpinned.")
+    pinned: bool = Field(description=PINNED)
     dtype: str
     transposed: bool
     bias: bool
@@ -184,7 +183,7 @@ class ResultDetail(ResultModel):
     verdict: str | None
     confirmation: dict[str, Any] | None
     candidates: list[Candidate] | None
-    captured: str | None = Field(description="Why the first choice runs for the rest of the process, if it does.")
+    captured: str | None = Field(description=CAPTURED)
     not_measured: str | None = Field(description="Why it is not measured, where that was tried in vain.")
     calls: dict[str, int]
     history: list[PastModel] = Field(description="The winners that it is known to have had, oldest first.")
@@ -258,7 +257,7 @@ class JobBudget(Given):
 
 
 class JobRequest(Given):
-    """A job to start; `tune` skips what has a winner, `retune` measures that too."""
+    """A job to start; `tune` skips what has a winner that runs, `retune` measures that too."""
 
     kind: Literal["tune", "retune"] = "tune"
     source: JobSource
@@ -280,12 +279,13 @@ class JobModel(BaseModel):
     kind: Literal["tune", "retune"] = Field(default="tune", description="`retune` measures what has a winner, too.")
     state: Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
     done: int
-    skipped: int = Field(default=0, description="Those of `done` that have a winner, and were not measured again.")
+    skipped: int = Field(default=0, description="Those of `done` that have a winner that runs, and stayed.")
     total: int
     current: str | None
     elapsed_s: float
     eta_s: float | None
-    failures: list[Failure]
+    failed: int = Field(default=0, description="Those of `done` that could not be measured.")
+    failures: list[Failure] = Field(description="The first hundred of `failed`, each with its reason.")
     budget: JobBudget = JobBudget()
     reason: str | None = Field(default=None, description="Why it ended before all was measured, if it did.")
     created_at: str

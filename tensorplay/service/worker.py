@@ -1,7 +1,11 @@
 """The threads for what takes long, so that neither a slow disk nor a long list delays another answer, or the exit.
 
 Another process may hold the lock of a file for as long as it likes. So reading has a thread of its own, only so many
-wait for either, and lists are made on a third. All are daemons: an interpreter that ends waits for none.
+wait for either, and lists are made on a third. What a product writes waits for such a lock, too, and holds one of the
+runtime meanwhile: what needs that is asked for on a fourth. What dead ranks left is removed on a fifth.
+
+All are daemons: an interpreter that ends waits for none. The loop's own threads are not, and since Python 3.12 they
+cannot even be shut down while it ends: nothing here may use `asyncio.to_thread`, or the executor behind it.
 """
 
 import asyncio
@@ -101,12 +105,14 @@ class _Lane:
 
 
 class Worker:
-    """Runs functions that read files, those that may wait for a lock, and those that compute, one of each at a time."""
+    """Runs what reads files, what waits for their locks, what asks the runtime, computes, and tidies: one of each."""
 
     def __init__(self) -> None:
         self._reading = _Lane("tensorplay-files-read")
         self._writing = _Lane("tensorplay-files")
         self._computing = _Lane("tensorplay-lists", is_bounded=False)
+        self._asking = _Lane("tensorplay-runtime", is_bounded=False)
+        self._tidying = _Lane("tensorplay-ranks", is_bounded=False)
 
     async def run(self, function: Callable[[], T]) -> T:
         """Return what the function returns, or raise what it raises; a 503 `Problem` when too many wait."""
@@ -120,9 +126,18 @@ class Worker:
         """Do the same for a function that waits for no disk; none is refused."""
         return await self._computing.run(function)
 
+    async def ask(self, function: Callable[[], T]) -> T:
+        """Do the same for a function that takes a lock of the runtime, and writes nothing; none is refused."""
+        return await self._asking.run(function)
+
+    async def tidy(self, function: Callable[[], T]) -> T:
+        """Do the same for a function that waits a moment for other processes of this host; none is refused."""
+        return await self._tidying.run(function)
+
     def close(self) -> None:
         """Let the threads end with what they do now, and wait a moment for that: an idle one ends at once."""
-        threads = [each.close() for each in (self._computing, self._reading, self._writing)]
+        lanes = (self._computing, self._asking, self._tidying, self._reading, self._writing)
+        threads = [each.close() for each in lanes]
         until = time.monotonic() + _END_S
         for each in threads:
             if each is not None and each is not current_thread():

@@ -20,7 +20,9 @@ def test_no_request_leaves_a_thread_behind(
 ) -> None:
     run(4)
     paths = ["results?m_min=1", "results.csv", "results.jsonl", "rejections.csv", "untuned.csv", "settings", "files"]
-    for path in (*paths, "files/tunableop_results0.csv", "stats", "jobs", "../../results", "../../devices"):
+    pages = [f"../../{path}" for path in ("results", "devices", "ranks", "report", "events", "metrics")]
+    ranks = ["ranks", "ranks/own", "ranks/disagreements"]
+    for path in (*paths, "files/tunableop_results0.csv", "stats", "jobs", *ranks, *pages):
         assert client.get(path).status_code == 200, path
     here = set(threading.enumerate()) - others
     names = {thread.name for thread in here}

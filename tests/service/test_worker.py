@@ -59,6 +59,20 @@ def test_what_computes_waits_for_no_disk_and_is_never_refused() -> None:
     assert asyncio.run(ask()) == [number**2 for number in range(3 * MOST_WAITING)]
 
 
+def test_what_asks_the_runtime_delays_nothing_else_and_is_never_refused() -> None:
+    may_go = threading.Event()
+
+    async def ask() -> list[bool]:
+        worker = Worker()
+        asked = [asyncio.create_task(worker.ask(partial(may_go.wait, 30))) for _ in range(3 * MOST_WAITING)]
+        for each in (worker.run, worker.read, worker.compute):
+            assert await each(lambda: 4) == 4
+        may_go.set()
+        return await asyncio.gather(*asked)
+
+    assert all(asyncio.run(ask()))
+
+
 def test_closing_cancels_what_waits_and_the_next_begins_anew() -> None:
     may_go = threading.Event()
 

@@ -3,6 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tensorplay.runtime.context import TuningContext
+from tensorplay.service import Service
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
@@ -19,6 +24,38 @@ def test_the_tab_of_a_page_is_in_sight_and_the_tools_are_one_row(open_page: Open
     assert page.evaluate(IN_SIGHT)
     tops = "[...document.querySelectorAll('.tools > *')].map((each) => each.getBoundingClientRect().top)"
     assert page.evaluate(f"Math.max(...{tops}) - Math.min(...{tops}) < 20")
+
+
+OUTSIDE = """(of) => [...document.querySelectorAll(of)].filter((each) => {
+    const box = each.getBoundingClientRect();
+    return box.width && (box.left < 0 || box.right > innerWidth);
+}).map((each) => each.textContent)"""
+
+
+@pytest.mark.parametrize("width", [320, 375])
+def test_nothing_of_an_event_nor_of_the_best_winners_is_off_the_screen(
+    open_page: Open, service: Service, seeded: None, context: TuningContext, width: int
+) -> None:
+    page = open_page("", viewport={"width": width, "height": 800})
+    assert page.locator(".best td").count() >= 6
+    assert page.evaluate(OUTSIDE, ".best th, .best td") == []
+    context.listeners.tell("file", action="explanation failed", path="results.csv", error="x" * 200 + " and so on")
+    page.goto(service.url + "events")
+    assert page.locator("#log .detail").count() >= 1
+    assert page.evaluate(OUTSIDE, "#log th, #log td, #log .pair") == []
+    assert page.locator("#log .detail").first.is_visible()
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_the_line_of_the_time_saved_runs_into_nothing(open_page: Open, seeded: None, width: int) -> None:
+    page = open_page("", viewport={"width": width, "height": 800})
+    page.wait_for_selector("#saved-chart canvas")
+    line = page.locator("#saved-chart").bounding_box()
+    assert line is not None
+    for text in page.locator("li:has(#saved-chart) > :is(b, span)").all():
+        box = text.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= line["y"] + 1
 
 
 def test_a_switch_is_one_word_without_a_script(open_page: Open) -> None:

@@ -116,7 +116,7 @@ class BlockingChanges(ABC):
     ) -> JobModel:
         """Start to measure signatures (op, params), or those of a file, or all untuned ones.
 
-        What has a winner is left as it is, and counted in `skipped`.
+        What has a winner that runs is left as it is, and counted in `skipped`.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ async def show_events(
         if (not kind or each.kind == kind)
         and (not q or q.casefold() in " ".join((each.kind, *each.detail.values())).casefold())
     ]
-    return render(
+    return await render(
         request, state, "events.html", page="events", kinds="log",
         rows=wanted[:limit],
         total=len(wanted),

@@ -29,7 +29,7 @@ async def show_untuned(request: Request, state: Shared, q: Text = "") -> Respons
     """Return the signatures that ran without a winner, the most called first."""
     found = await state.runtime.untuned.get()
     wanted = await state.worker.compute(partial(_with, q.casefold(), found)) if q else found
-    return render(
+    return await render(
         request, state, "untuned.html", page="untuned", kinds="untuned results jobs",
         rows=[model_of(state, row) for row in wanted[:MOST_SHOWN]],
         hidden=max(0, len(wanted) - MOST_SHOWN),
@@ -65,7 +65,7 @@ async def show_rejections(
     request: Request, state: Shared, q: Text = "", healed: Literal["yes", "no"] | None = None
 ) -> Response:
     """Return the recorded winners that did not run, with the reason of each."""
-    found = rejections_of(state)
+    found = await rejections_of(state)
     wanted = rejected_rows([
         each
         for each in found
@@ -73,7 +73,7 @@ async def show_rejections(
         and (healed is None or (each.healed is not None) == (healed == "yes"))
     ])  # fmt: skip
     index = await state.runtime.winners.get()
-    return render(
+    return await render(
         request, state, "rejections.html", page="rejections", kinds="rejections results jobs",
         rows=wanted[:MOST_SHOWN],
         hidden=max(0, len(wanted) - MOST_SHOWN),

@@ -16,7 +16,7 @@ router = APIRouter(route_class=PageRoute)
 async def show_jobs(request: Request, state: Shared) -> Response:
     """Return all jobs of this process, the newest first."""
     jobs = [model_of(job) for job in state.jobs.listed()]
-    return render(
+    return await render(
         request, state, "jobs.html", page="jobs", kinds="jobs",
         jobs=jobs,
         over=OVER,

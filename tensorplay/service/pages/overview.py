@@ -1,7 +1,7 @@
 """The first page: what the process does now, what tuning gained it, and the switches."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
@@ -38,7 +38,8 @@ class Bin(NamedTuple):
 class Gains(NamedTuple):
     """What the winners that were measured last gained, by what is known of how they were chosen.
 
-    `saved_ms` is what the replayed calls took less, by the measured times.
+    `saved_ms` is what the replayed calls took less, by the measured times. `undecided` counts the winners, among all,
+    that are the first choice since nothing was really compared, by their verdicts.
     """
 
     known: int
@@ -47,6 +48,7 @@ class Gains(NamedTuple):
     bins: Sequence[Bin]
     best: Sequence[Any]
     saved_ms: float
+    undecided: Mapping[str, int]
 
 
 def histogram(gains: Sequence[float]) -> list[Bin]:
@@ -67,14 +69,15 @@ async def gains_of(state: State) -> Gains:
     others = (row for row in await winners.rows(Filter(), "-time_ms") if row.origin != "measured here")
     rows += islice(others, MOST_EXPLAINED - len(rows))
     calls = [state.runtime.context.calls_of(row.op, row.params) for row in rows]
-    models = list(zip(models_of(state, rows), calls, strict=True))
+    models = list(zip(await models_of(state, rows), calls, strict=True))
     known = [(model, calls) for model, calls in models if model.gain]
     ratios = sorted(model.gain or 1.0 for model, _ in known)
     saved = sum(((model.first_choice_ms or 0.0) - model.time_ms) * calls.get("replayed", 0) for model, calls in known)
     best = sorted((model for model, _ in known), key=lambda model: -(model.gain or 0.0))[:5]
     median = ratios[len(ratios) // 2] if ratios else None
     total, gained = len(await winners.get()), [each for each in best if (each.gain or 0.0) > _NOTHING]
-    return Gains(len(known), total, median, histogram(ratios), gained, saved)
+    undecided = await state.worker.ask(state.runtime.verdicts.undecided)
+    return Gains(len(known), total, median, histogram(ratios), gained, saved, undecided)
 
 
 @router.get("/")
@@ -82,13 +85,13 @@ async def show_overview(request: Request, state: Shared) -> Response:
     """Return the page."""
     settings = {setting.name: setting for setting in state.runtime.settings()}
     running = state.jobs.running()
-    return render(
+    return await render(
         request, state, "overview.html", page="", kinds="results rejections untuned jobs",
         gains=await kept_gains(request, state),
         switches=[settings[name] for name in SWITCHES],
         budgets=[settings[name] for name in BUDGETS],
         untuned=await state.runtime.untuned.get(),
-        rejections=[each.model for each in rejected_rows(rejections_of(state))],
+        rejections=[each.model for each in rejected_rows(await rejections_of(state))],
         running=model_of(running) if running else None,
     )  # fmt: skip
 

@@ -25,7 +25,7 @@ async def show_ranks(request: Request, state: Shared) -> Response:
     """Return the ranks, and the shapes for which their winners differ."""
     ranks = await state.ranks.listed(request.app)
     found = await state.ranks.disagreements(request.app, ranks)
-    return render(
+    return await render(
         request, state, "ranks.html", page="ranks", kinds="results rejections untuned jobs",
         ranks=ranks,
         rates={each.local_rank: hit_rate(each.summary.stats) for each in ranks if each.summary},
@@ -55,7 +55,7 @@ async def show_results(
         page = Listed[ResultModel].model_validate_json(answer.content)
     except ValidationError:
         raise Problem(502, "rank-failed", "what the rank answers is not understood; its log says why") from None
-    return render(
+    return await render(
         request, state, "rank_results.html", page="ranks", kinds="results",
         local_rank=local_rank,
         rows=page.items,

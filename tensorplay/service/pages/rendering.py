@@ -1,7 +1,7 @@
 """From a template to an answer: the environment that escapes everything, and what every page shows around its own."""
 
 import hashlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -10,8 +10,10 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from tensorplay.service.declared_query import declared_names
+from tensorplay.service.met_devices import MetDevice
 from tensorplay.service.own_path import own_path
 from tensorplay.service.pages.form_call import call_text
 from tensorplay.service.pages.formats import FILTERS
@@ -22,6 +24,7 @@ from tensorplay.service.pages.people_words import WORDS, done_text
 from tensorplay.service.pages.signed_in import is_signed_in
 from tensorplay.service.pages.static_files import static_url
 from tensorplay.service.recorded_context import RecordedContext
+from tensorplay.service.shown_text import unmasked
 from tensorplay.service.state import State
 
 __all__ = ["NAVIGATION", "PageRoute", "environment", "hit_rate", "render", "switches_of"]
@@ -57,13 +60,19 @@ class PageRoute(APIRoute):
         return cleaned
 
 
+def _finalized(value: Any) -> Any:
+    """Return what a template shows; what is markup already was made here."""
+    return unmasked(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 @cache
 def environment() -> Environment:
-    """Return the one environment; every value is escaped, whatever a template is called."""
+    """Return the one environment; every value is escaped, whatever a template is called, and nothing hides in it."""
     made = Environment(
         loader=PackageLoader("tensorplay.web"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_finalized,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -78,9 +87,9 @@ def hit_rate(stats: dict[str, int]) -> float | None:
     return stats["replayed"] / calls if calls else None
 
 
-def _libraries(state: State) -> list[str]:
+def _libraries(devices: Iterable[MetDevice]) -> list[str]:
     """Return the versions of cuBLASLt that winners are for; mostly one, and none where no product ran on a GPU."""
-    pairs = (pair for each in state.runtime.validators().values() for pair in each)
+    pairs = (pair for each in devices for pair in each.validators or ())
     return list(dict.fromkeys(value for name, value in pairs if name == "CUBLASLT_VERSION"))
 
 
@@ -89,7 +98,7 @@ def switches_of(state: State) -> dict[str, Any]:
     return {setting.name: setting.value for setting in state.runtime.settings()}
 
 
-def render(request: Request, state: State, name: str, *, page: str, kinds: str = "", **values: Any) -> Response:
+async def render(request: Request, state: State, name: str, *, page: str, kinds: str = "", **values: Any) -> Response:
     """Return a page, or with `_partial` in the query only the part of it that changes.
 
     Parameters
@@ -105,6 +114,7 @@ def render(request: Request, state: State, name: str, *, page: str, kinds: str =
     **values
         For the template.
     """
+    devices = await state.runtime.met.listed()
     stats = state.runtime.context.stats()
     is_partial = "_partial" in request.query_params
     # What a bookmark has besides goes no further: some links lead to the API, which knows every name that it takes.
@@ -126,10 +136,10 @@ def render(request: Request, state: State, name: str, *, page: str, kinds: str =
         values=switches_of(state),
         stats=stats,
         hit_rate=hit_rate(stats),
-        device_names=list(dict.fromkeys(device for device, _ in state.runtime.context.results_files())),
+        device_names=list(dict.fromkeys(each.device for each in devices)),
         is_signed_in=is_signed_in(request, state),
         done=done_text(request.query_params.get("told", "")),
-        libraries=_libraries(state),
+        libraries=_libraries(devices),
         is_recorded=isinstance(state.runtime.context, RecordedContext),
         **values,
     )  # fmt: skip

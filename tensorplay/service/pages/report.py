@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse
 from tensorplay.service.export import attachment
 from tensorplay.service.listing import Filter
 from tensorplay.service.live_runtime import FILE_SETTINGS
+from tensorplay.service.met_devices import validators_of
 from tensorplay.service.pages.overview import kept_gains
 from tensorplay.service.pages.rendering import PageRoute, environment, hit_rate
 from tensorplay.service.routes.rejections import rejections_of
@@ -48,13 +49,13 @@ async def save_report(request: Request, state: Shared) -> Response:
         stats=stats,
         hit_rate=hit_rate(stats),
         gains=await kept_gains(request, state),
-        rows=models_of(state, page.rows),
+        rows=await models_of(state, page.rows),
         total=page.total,
         untuned=untuned[:MOST_ROWS],
         untuned_total=len(untuned),
-        rejections=rejections_of(state)[:MOST_ROWS],
+        rejections=(await rejections_of(state))[:MOST_ROWS],
         settings=[each for each in runtime.settings() if each.value != each.default and each.name not in FILE_SETTINGS],
-        validators=runtime.validators(),
+        validators=validators_of(await runtime.met.listed()),
     )  # fmt: skip
     headers = attachment(f"tensorplay-{state.instance.pid}-{now:%Y%m%dT%H%M%SZ}.html")
     return HTMLResponse(text, headers={**headers, "Content-Security-Policy": f"{_CSP}; sandbox"})

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from tensorplay.service.pages.axis import Axis, percent_axis
 from tensorplay.service.pages.histogram_view import histogram_view
 from tensorplay.service.pages.rendering import PageRoute, render
-from tensorplay.service.routes.results import Identity, model_of, provenance_of, row_or_404
+from tensorplay.service.routes.results import Identity, model_of, row_or_404, told_of
 from tensorplay.service.state import Shared
 
 __all__ = ["Bar", "IntervalView", "bars_of", "interval_of", "router"]
@@ -123,20 +123,21 @@ def interval_of(confirmation: Mapping[str, Any]) -> IntervalView:
 async def show_result(request: Request, state: Shared, identity: Identity, every: bool = False) -> Response:
     """Return the page of one winner; with `every`, however many candidates there are."""
     row = await row_or_404(state, identity)
-    told = state.runtime.explain(row)
+    found = await told_of(state, row)
+    told = found.explanation
     bars = bars_of(told["candidates"] or (), row.kernel)
     shown = bars if every else bars[:MOST_BARS]
     confirmation = told["confirmation"]
-    return render(
+    return await render(
         request, state, "result.html", page="results", kinds="results rejections",
-        row=model_of(state, row),
-        history=state.runtime.context.past_winners(row.op, row.params)[::-1],
+        row=await model_of(state, row),
+        history=found.history[::-1],
         told=told,
         kernels=[bar.kernel for bar in shown],
         raced=[bar for bar in shown if bar.median_ms or bar.is_winner],
         others=[bar for bar in shown if not (bar.median_ms or bar.is_winner)],
         hidden=0 if every else max(0, len(bars) - MOST_BARS),
-        provenance=await provenance_of(state, row),
+        provenance=found.provenance,
         confirmation=confirmation,
         histogram=histogram_view(told["histogram"]),
         interval=interval_of(confirmation) if confirmation else None,

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 
 from tensorplay.service.gain_orders import GAIN_KEYS
+from tensorplay.service.known_verdicts import UNDECIDED
 from tensorplay.service.listing import SORT_KEYS
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.results import Limit, Place, Sorting, Wanted, models_of
@@ -16,7 +17,7 @@ __all__ = ["COLUMNS", "NARROW", "Column", "router"]
 
 Column = Literal[
     "dtype", "transposed", "m", "n", "k", "bias", "kernel", "time_ms", "first_choice_ms", "gain", "saved_ms", "tflops",
-    "device", "origin", "pinned",
+    "verdict", "device", "origin", "pinned",
 ]  # fmt: skip
 COLUMNS: dict[Column, tuple[str, bool]] = {
     "dtype": ("dtype", False),
@@ -31,6 +32,7 @@ COLUMNS: dict[Column, tuple[str, bool]] = {
     "saved_ms": ("saved", True),
     "tflops": ("speed", True),
     "kernel": ("kernel", False),
+    "verdict": ("verdict", False),
     "device": ("device", False),
     "origin": ("origin", False),
     "pinned": ("pinned", False),
@@ -61,9 +63,9 @@ async def show_results(
     """Return one page of the table."""
     after = state.cursors.decode(sort, cursor) if cursor else None
     page = await state.runtime.winners.page(wanted, sort, limit, after)
-    return render(
+    return await render(
         request, state, "results.html", page="results", kinds="results rejections",
-        rows=models_of(state, page.rows),
+        rows=await models_of(state, page.rows),
         rejected=_rejected(state, page.rows),
         total=page.total,
         known=page.known,
@@ -76,6 +78,7 @@ async def show_results(
         columns={name: told for name, told in COLUMNS.items() if name in (columns or _USUAL)},
         all_columns=COLUMNS,
         narrow=NARROW,
+        undecided=UNDECIDED,
         sortable=_SORTABLE,
         sort_keys=(*SORT_KEYS, *GAIN_KEYS),
     )  # fmt: skip

@@ -42,7 +42,7 @@ async def show_settings(request: Request, state: Shared, q: Text = "") -> Respon
         return "Switches" if of.name in SWITCHES else "Budgets" if of.name in BUDGETS else "Everything else"
 
     names = ("Switches", "Budgets", "Everything else")
-    return render(
+    return await render(
         request, state, "settings.html", page="settings", kinds="",
         groups={name: [(each, editor_of(each.name, each.value)) for each in wanted if group(each) == name]
                 for name in names},

@@ -38,7 +38,7 @@ async def explain_signature(state: Shared, op: _Op, params: _Params, if_none_mat
     identity = result_id(op, params)
     has_winner = (await state.runtime.winners.get()).get(identity) is not None
     if not has_winner:
-        _check_met(state, signature)
+        await _check_met(state, signature)
     try:
         told = await state.worker.read(partial(state.runtime.context.explain, op, params))
     except SignatureError:
@@ -53,13 +53,13 @@ async def explain_signature(state: Shared, op: _Op, params: _Params, if_none_mat
     return Response(text, media_type="application/json", headers={"ETag": tag})
 
 
-def _check_met(state: State, signature: Signature) -> None:
+async def _check_met(state: State, signature: Signature) -> None:
     """Raise a `Problem` for what is no signature, 422, or is of a device that was not met, 404: none is touched."""
     try:
         problem = parse_signature(*signature)
     except SignatureError:
         raise _no_signature() from None
-    if problem.device not in {device for device, _ in state.runtime.context.results_files()}:
+    if problem.device not in {each.device for each in await state.runtime.met.listed()}:
         raise _nothing_known()
 
 

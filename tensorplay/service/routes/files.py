@@ -9,15 +9,16 @@ from fastapi import APIRouter, Body, Header, Path, Response
 
 from tensorplay.database.record import Validator
 from tensorplay.database.validators import compare
-from tensorplay.errors import TensorPlayError
 from tensorplay.service.export import attachment
 from tensorplay.service.file_changes import Conditions, loaded, saved
 from tensorplay.service.file_names import FILE_PATTERN, RESULTS_PATTERN
 from tensorplay.service.file_schemas import FileModel, LoadReport, LoadRequest, SaveReport, SaveRequest
+from tensorplay.service.met_devices import validators_of
 from tensorplay.service.problem_schemas import ProblemModel
 from tensorplay.service.problems import Problem
 from tensorplay.service.result_files import FoundFile
 from tensorplay.service.schemas import Listed
+from tensorplay.service.shown_text import encodable
 from tensorplay.service.state import WRITES, IfMatch, IfNoneMatch, Shared, State, listed
 from tensorplay.service.worker import BUSY
 
@@ -44,11 +45,9 @@ router = APIRouter(tags=["files"])
 async def files_of(state: State) -> list[FileModel]:
     """Return the files by name; their folders are nobody's business."""
     found = await state.worker.read(state.files.listed)
-    ours = {}
-    for device, _ in state.runtime.context.results_files():
-        with suppress(TensorPlayError):
-            ours[device] = [Validator(*pair) for pair in state.runtime.context.validators_of(device)]
-    return [_model_of(each, list(ours.values())) for each in found]
+    pairs = validators_of(await state.runtime.met.listed()).values()
+    ours = [[Validator(*pair) for pair in each] for each in pairs]
+    return [_model_of(each, ours) for each in found]
 
 
 def _model_of(found: FoundFile, ours: list[list[Validator]]) -> FileModel:
@@ -59,7 +58,7 @@ def _model_of(found: FoundFile, ours: list[list[Validator]]) -> FileModel:
         with suppress(ValueError, OverflowError, OSError):
             modified = datetime.fromtimestamp(found.modified_ns / 1e9, UTC).isoformat(timespec="seconds")
     return FileModel(
-        name=found.name,
+        name=encodable(found.name),
         kind=found.kind,  # type: ignore[arg-type] # one of them by construction
         device=found.device,
         size=found.size,

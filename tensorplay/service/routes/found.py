@@ -11,8 +11,10 @@ from tensorplay.runtime.slices import paced
 from tensorplay.service.identity import device_of
 from tensorplay.service.installed import installed_packages
 from tensorplay.service.listing import Filter
+from tensorplay.service.met_devices import validators_of
 from tensorplay.service.runtime_schemas import DeviceModel, Reresolved, RuntimeModel
 from tensorplay.service.schemas import InstanceModel, Listed, LogEntry
+from tensorplay.service.shown_text import encodable
 from tensorplay.service.state import WRITES, Shared, State, listed
 
 __all__ = ["devices_of", "router"]
@@ -38,17 +40,18 @@ Since = Annotated[
 @router.get("", operation_id="root")
 async def read_root(state: Shared) -> InstanceModel:
     """Return what process this is, and where the rest is."""
-    devices = [device for device, _ in state.runtime.context.results_files()]
+    devices = [each.device for each in await state.runtime.met.listed()]
     return InstanceModel(**state.instance._asdict(), read_only=state.runtime.read_only, devices=devices, links=_LINKS)
 
 
 async def devices_of(state: State) -> list[DeviceModel]:
     """Return the devices that were met, without touching one."""
     runtime = state.runtime
-    validators = runtime.validators()
+    met = await runtime.met.listed()
+    validators = validators_of(met)
     files: dict[str, list[str]] = {}
-    for device, path in runtime.context.results_files():
-        files.setdefault(device, []).append(PurePath(path).name)
+    for each in met:
+        files.setdefault(each.device, []).append(encodable(PurePath(each.path).name))
     rows = await runtime.untuned.get()
     untuned = await state.worker.compute(lambda: _counted(row.params for row in rows))
     rejections = _counted(each.params for each in runtime.rejections() if each.healed is None)
@@ -85,7 +88,7 @@ async def read_runtime(state: Shared) -> RuntimeModel:
     return RuntimeModel(
         version=state.instance.version,
         python=state.instance.python,
-        packages=installed_packages(),
+        packages=await state.worker.ask(installed_packages),
         plans=len(runtime.context.plans),
         spent_tuning_seconds=round(runtime.context.spent_tuning_seconds(), 3),
         workspace_mib=int(str(settings["workspace_mib"].value)),
@@ -109,7 +112,7 @@ async def reresolve(state: Shared) -> Reresolved:
 @router.get("/validators", operation_id="validators_read")
 async def read_validators(state: Shared) -> dict[str, dict[str, str]]:
     """Return the facts that a results file must match, by device."""
-    return {device: dict(pairs) for device, pairs in state.runtime.validators().items()}
+    return {device: dict(pairs) for device, pairs in validators_of(await state.runtime.met.listed()).items()}
 
 
 @router.get("/stats", operation_id="stats_read")

@@ -6,10 +6,11 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from tensorplay.service.metrics import RuntimeCollector
+from tensorplay.service.metrics import Looked, RuntimeCollector
 from tensorplay.service.own_user import is_own_user
 from tensorplay.service.problem_schemas import STOPPING
 from tensorplay.service.rank_metrics import RankMetrics
+from tensorplay.service.routes.rejections import rejections_of
 from tensorplay.service.state import Shared
 
 __all__ = ["router"]
@@ -44,7 +45,9 @@ async def metrics(request: Request, state: Shared) -> Response:
         registry.register(RankMetrics(await state.ranks.metrics(request.app)))
     else:
         untuned, index = await state.runtime.untuned.get(), await state.runtime.winners.get()
-        registry.register(RuntimeCollector(state, len(index), len(untuned), await _lag_s()))
+        rejections, devices = await rejections_of(state), await state.runtime.met.listed()
+        looked = Looked(len(index), len(untuned), rejections, devices, await _lag_s())
+        registry.register(RuntimeCollector(state, looked))
     encode, kind = choose_encoder(request.headers.get("accept", ""))
     return Response(encode(registry), headers={"Content-Type": kind, "Vary": "Accept"})
 

@@ -38,6 +38,7 @@ def model_of(job: Job) -> JobModel:
         state=job.state,  # type: ignore[arg-type] # one of them by construction
         done=job.done,
         skipped=job.skipped,
+        failed=job.failed,
         total=len(job.signatures),
         current=job.current.params if job.current else None,
         elapsed_s=round(job.elapsed_s, 3),

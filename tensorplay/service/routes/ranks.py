@@ -15,6 +15,7 @@ from tensorplay.service.rank_line import Answer
 from tensorplay.service.rank_schemas import Disagreement, RankModel, RankSummary
 from tensorplay.service.request_id import REQUEST_ID, request_id_of
 from tensorplay.service.routes.results import Limit
+from tensorplay.service.routes.settings import shown_value
 from tensorplay.service.schemas import Listed
 from tensorplay.service.state import NOT_CHANGED, IfNoneMatch, Shared, State
 
@@ -65,13 +66,13 @@ async def summary_of(state: State) -> RankSummary:
     return RankSummary(
         **{name: getattr(instance, name) for name in RankSummary.model_fields if name in instance._fields},
         read_only=runtime.read_only,
-        devices=[device for device, _ in runtime.context.results_files()],
+        devices=[each.device for each in await runtime.met.listed()],
         stats=runtime.context.stats(),
         results=len(index),
         results_revision=index.revision,
         rejections=sum(each.healed is None for each in runtime.rejections()),
         untuned=len(untuned),
-        settings={setting.name: setting.value for setting in runtime.settings()},
+        settings={setting.name: shown_value(setting.value) for setting in runtime.settings()},
     )
 
 

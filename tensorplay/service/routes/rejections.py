@@ -16,6 +16,7 @@ from tensorplay.service.problems import Problem
 from tensorplay.service.routes.jobs import accepted
 from tensorplay.service.routes.results import Identity
 from tensorplay.service.schemas import JobModel, Listed, RejectionCode, RejectionModel
+from tensorplay.service.shown_text import encodable
 from tensorplay.service.state import NOT_CHANGED, WRITES, IfNoneMatch, Shared, State, content_etag, listed
 
 __all__ = ["rejections_of", "router"]
@@ -26,11 +27,11 @@ _COLUMNS = tuple(name for name in RejectionModel.model_fields if name != "result
 router = APIRouter(tags=["rejections"])
 
 
-def rejections_of(state: State) -> list[RejectionModel]:
+async def rejections_of(state: State) -> list[RejectionModel]:
     """Return the rejections, oldest first, and then what is wrong with files."""
     runtime = state.runtime
     found = [_of_winner(state, each) for each in runtime.rejections()]
-    for fault in runtime.context.file_faults():
+    for fault in await runtime.met.faults():
         found += _of_file(fault)
     return found
 
@@ -59,10 +60,10 @@ def _of_winner(state: State, rejection: Rejection) -> RejectionModel:
 
 
 def _of_file(fault: FileFault) -> Iterator[RejectionModel]:
-    name = PurePath(fault.path).name
+    name = encodable(PurePath(fault.path).name)
     for mismatch in fault.mismatches:
         yield RejectionModel(
-            id=result_id(fault.path, mismatch.name),
+            id=result_id(encodable(fault.path), mismatch.name),
             result_id=None,
             code="validator_mismatch",
             reason=f"the file was written by another build or device: {mismatch}",
@@ -74,11 +75,11 @@ def _of_file(fault: FileFault) -> Iterator[RejectionModel]:
         # A load may have looked at two files.
         path = line.path or fault.path
         yield RejectionModel(
-            id=result_id(path, str(line.number)),
+            id=result_id(encodable(path), str(line.number)),
             result_id=None,
             code="unparsable",
-            reason=line.reason,
-            file=PurePath(path).name,
+            reason=encodable(line.reason),
+            file=encodable(PurePath(path).name),
             line=line.number,
         )
 
@@ -91,8 +92,8 @@ def _cell(value: object) -> object:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _one_or_404(state: State, identity: str) -> RejectionModel:
-    for each in rejections_of(state):
+async def _one_or_404(state: State, identity: str) -> RejectionModel:
+    for each in await rejections_of(state):
         if each.id == identity:
             return each
     raise Problem(404, "not-found", "there is no such rejection; the list may have been cleared")
@@ -101,7 +102,7 @@ def _one_or_404(state: State, identity: str) -> RejectionModel:
 @router.get("/rejections", operation_id="rejections_list", responses=NOT_CHANGED, response_model=Listed[RejectionModel])
 async def list_rejections(state: Shared, response: Response, if_none_match: IfNoneMatch = None) -> Any:
     """Return the recorded winners that did not run, and what files were refused for, each with its reason."""
-    revision, items = state.runtime.revision("rejections"), rejections_of(state)
+    revision, items = state.runtime.revision("rejections"), await rejections_of(state)
     # How often one was met is counted without a new revision.
     tag = content_etag(state, "rejections", items, len(items), revision)
     if if_none_match == tag:
@@ -113,7 +114,8 @@ async def list_rejections(state: Shared, response: Response, if_none_match: IfNo
 @router.get("/rejections.csv", operation_id="rejections_csv", response_class=Response, responses=CSV)
 async def export_rejections(state: Shared) -> Response:
     """Return the rejections as CSV that is safe for spreadsheets."""
-    rows = ([_cell(getattr(each, name)) for name in _COLUMNS] for each in rejections_of(state))
+    found = await rejections_of(state)
+    rows = ([_cell(getattr(each, name)) for name in _COLUMNS] for each in found)
     return streamed(csv_of(_COLUMNS, rows), "text/csv", attachment("rejections.csv"))
 
 
@@ -126,7 +128,7 @@ async def clear_rejections(state: Shared) -> None:
 @router.get("/rejections/{identity}", operation_id="rejections_read", response_model=RejectionModel)
 async def read_rejection(state: Shared, identity: Identity) -> Any:
     """Return one rejection."""
-    return _one_or_404(state, identity)
+    return await _one_or_404(state, identity)
 
 
 @router.post(
@@ -138,7 +140,7 @@ async def read_rejection(state: Shared, identity: Identity) -> Any:
 )
 async def retune(state: Shared, identity: Identity, response: Response) -> Any:
     """Start a job that measures the signature anew, and puts what wins in the place of what did not run."""
-    rejection = _one_or_404(state, identity)
+    rejection = await _one_or_404(state, identity)
     if rejection.op is None or rejection.params is None or rejection.result_id is None:
         raise Problem(409, "not-a-winner", "this is wrong with a whole file; remove the file, or tune what is untuned")
     row = (await state.runtime.winners.get()).get(rejection.result_id)

@@ -1,11 +1,11 @@
 """Winners: lists, one with its candidates and its history, and exports."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from pathlib import PurePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -13,14 +13,18 @@ from fastapi.responses import JSONResponse
 
 from tensorplay.database.record import Validator
 from tensorplay.gemm.dtype import dtype_called
+from tensorplay.runtime.winner_history import PastWinner
 from tensorplay.service.export import CSV, JSON_LINES, as_csv, as_json_lines, as_results_file, attachment, streamed
 from tensorplay.service.identity import ID_PATTERN, shape_id
 from tensorplay.service.listing import Filter
 from tensorplay.service.measured_schemas import Provenance
+from tensorplay.service.met_devices import validators_of
 from tensorplay.service.problems import Problem
 from tensorplay.service.row import Row, gain_of, saved_of
 from tensorplay.service.schemas import Listed, ResultDetail, ResultModel
+from tensorplay.service.shown_text import encodable
 from tensorplay.service.state import NOT_CHANGED, IfNoneMatch, Shared, State, etag
+from tensorplay.service.watched import WatchedContext
 from tensorplay.service.worker import BUSY
 
 __all__ = [
@@ -30,12 +34,14 @@ __all__ = [
     "Place",
     "Sort",
     "Sorting",
+    "Told",
     "filter_of",
     "model_of",
     "models_of",
-    "provenance_of",
+    "no_winner",
     "router",
     "row_or_404",
+    "told_of",
 ]
 
 MOST_ROWS = 500
@@ -107,45 +113,74 @@ Wanted = Annotated[Filter, Depends(filter_of)]
 Identity = Annotated[str, Path(pattern=ID_PATTERN, examples=["0123456789abcdef"])]
 
 
-def _fields(row: Row, first_choice_ms: float | None) -> dict[str, Any]:
+def _fields(row: Row, first_choice_ms: float | None, verdict: str | None = None) -> dict[str, Any]:
     fields: dict[str, Any] = dict(zip(_ROW_FIELDS, _values_of(row), strict=True))
     fields["shape_id"] = shape_id(row.op, row.params)
     fields["tflops"] = row.tflops
     fields["first_choice_ms"] = first_choice_ms
     fields["gain"] = gain_of(row.time_ms, first_choice_ms)
     fields["saved_ms"] = saved_of(row.time_ms, first_choice_ms)
+    fields["verdict"] = verdict
     return fields
 
 
-def _fields_of(state: State, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    found = state.runtime.context.first_choices([row.signature for row in rows])
-    return [_fields(row, found.get(row.signature)) for row in rows]
+async def _fields_of(state: State, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    found = await state.runtime.met.first_choices([row.signature for row in rows])
+    verdicts = await state.worker.ask(partial(state.runtime.verdicts.of, rows, found))
+    return [_fields(row, found.get(row.signature), verdicts.get(row.signature)) for row in rows]
 
 
-def models_of(state: State, rows: Sequence[Row]) -> list[ResultModel]:
+async def models_of(state: State, rows: Sequence[Row]) -> list[ResultModel]:
     """Return winners as lists show them."""
-    return [ResultModel(**fields) for fields in _fields_of(state, rows)]
+    return [ResultModel(**fields) for fields in await _fields_of(state, rows)]
 
 
-def model_of(state: State, row: Row) -> ResultModel:
+async def model_of(state: State, row: Row) -> ResultModel:
     """Return a winner as lists show it."""
-    return models_of(state, [row])[0]
+    (model,) = await models_of(state, [row])
+    return model
 
 
-async def provenance_of(state: State, row: Row) -> Provenance:
+class Told(NamedTuple):
+    """What is known of one winner besides: how it was chosen, what was before it, oldest first, and where it is from.
+
+    The files of results and of explanations say most of it.
+    """
+
+    explanation: Mapping[str, Any]
+    history: Sequence[PastWinner]
+    provenance: Provenance
+
+
+async def told_of(state: State, row: Row) -> Told:
+    """Return what is known of a winner besides; a 503 `Problem` when too many wait for the disk."""
+    return await state.worker.read(partial(_told, state.runtime.context, row))
+
+
+def _told(context: WatchedContext, row: Row) -> Told:
+    explanation = context.explain(row.op, row.params)
+    return Told(explanation, context.past_winners(row.op, row.params), _provenance(context, row))
+
+
+def _provenance(context: WatchedContext, row: Row) -> Provenance:
     """Return where a winner is from, and the line that it stands in now; folders are nobody's business."""
-    found = await state.worker.read(partial(state.runtime.context.written_at, row.op, row.params))
+    found = context.written_at(row.op, row.params)
     if found is None:
         return Provenance(origin=row.origin, file=None, line=None)
-    return Provenance(origin=row.origin, file=PurePath(found.path).name, line=found.line)
+    return Provenance(origin=row.origin, file=encodable(PurePath(found.path).name), line=found.line)
 
 
 async def row_or_404(state: State, identity: str) -> Row:
     """Return the winner of an id; a 404 `Problem` when there is none."""
     row = (await state.runtime.winners.get()).get(identity)
     if row is None:
-        raise Problem(404, "not-found", "there is no such winner; it may have been forgotten")
+        raise no_winner()
     return row
+
+
+def no_winner() -> Problem:
+    """Return the problem that no winner has an id."""
+    return Problem(404, "not-found", "there is no such winner; it may have been forgotten")
 
 
 @router.get("/results", operation_id="results_list", responses=NOT_CHANGED, response_model=Listed[ResultModel])
@@ -164,7 +199,7 @@ async def list_results(
     after = state.cursors.decode(sort, cursor) if cursor else None
     page = await state.runtime.winners.page(wanted, sort, limit, after)
     document = {
-        "items": _fields_of(state, page.rows),
+        "items": await _fields_of(state, page.rows),
         "next": state.cursors.encode(sort, page.next) if page.next else None,
         "total": page.total,
         "revision": page.revision,
@@ -183,21 +218,22 @@ async def export_csv(
     """Return winners as CSV: safe for spreadsheets, or exactly as a results file has them."""
     rows = await state.runtime.winners.rows(wanted)
     if format == "tunableop":
-        validators = {pair for pairs in state.runtime.validators().values() for pair in pairs}
+        found = validators_of(await state.runtime.met.listed())
+        validators = {pair for pairs in found.values() for pair in pairs}
         parts = as_results_file([Validator(*pair) for pair in sorted(validators)], rows)
         # Before the first line all are sorted.
         first = await state.worker.compute(partial(next, parts))
         return streamed(chain((first,), parts), "text/csv", attachment("tunableop_results.csv"))
-    return streamed(as_csv(rows, state.runtime.context.first_choices), "text/csv", attachment("results.csv"))
+    parts = as_csv(rows, state.runtime.context.first_choices)
+    return streamed(parts, "text/csv", attachment("results.csv"), made_by=state.worker.ask)
 
 
 @router.get("/results.jsonl", operation_id="results_jsonl", response_class=Response, responses=JSON_LINES)
 async def export_json_lines(state: Shared, wanted: Wanted) -> Response:
     """Return winners as JSON, one object a line."""
     rows = await state.runtime.winners.rows(wanted)
-    return streamed(
-        as_json_lines(rows, state.runtime.context.first_choices), "application/jsonl", attachment("results.jsonl")
-    )
+    parts = as_json_lines(rows, state.runtime.context.first_choices)
+    return streamed(parts, "application/jsonl", attachment("results.jsonl"), made_by=state.worker.ask)
 
 
 @router.get(
@@ -211,14 +247,14 @@ async def read_result(state: Shared, identity: Identity, response: Response, if_
     if if_none_match == tag:
         return Response(status_code=304, headers={"ETag": tag})
     response.headers["ETag"] = tag
-    told = state.runtime.explain(row)
-    further = {name: told[name] for name in _TOLD}
+    told = await told_of(state, row)
+    further = {name: told.explanation[name] for name in _TOLD}
     return {
-        **_fields(row, told.get("first_choice_ms")),
+        **_fields(row, told.explanation.get("first_choice_ms")),
         **further,
-        "captured": told["pinned"],
-        "provenance": await provenance_of(state, row),
-        "history": [past._asdict() for past in state.runtime.context.past_winners(row.op, row.params)],
+        "captured": told.explanation["pinned"],
+        "provenance": told.provenance,
+        "history": [past._asdict() for past in told.history],
     }
 
 

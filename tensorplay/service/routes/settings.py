@@ -12,9 +12,10 @@ from tensorplay.runtime.settings_table import setting_of
 from tensorplay.service.live_runtime import FILE_SETTINGS
 from tensorplay.service.problems import Problem
 from tensorplay.service.schemas import BudgetPatch, Listed, SettingModel, SettingPatch, SwitchPatch, SwitchValue, Value
+from tensorplay.service.shown_text import encodable
 from tensorplay.service.state import NOT_CHANGED, WRITES, IfMatch, IfNoneMatch, Shared, State, check_match, etag, listed
 
-__all__ = ["router"]
+__all__ = ["BUDGETS", "SWITCHES", "model_of", "router", "shown_value"]
 
 SWITCHES = ("enabled", "tuning", "record_untuned")
 BUDGETS = ("max_tuning_duration_ms", "max_tuning_samples", "total_tuning_seconds", "workspace_mib")
@@ -32,7 +33,13 @@ def model_of(state: State, setting: SettingState) -> SettingModel:
     if setting.name in FILE_SETTINGS:
         # Folders are nobody's business.
         fields |= {name: PurePath(str(fields[name])).name for name in ("value", "default")}
+    fields["value"] = shown_value(fields["value"])
     return SettingModel(**fields, locked=state.runtime.is_locked(setting.name))
+
+
+def shown_value(value: object) -> object:
+    """Return the value of a setting as JSON can hold it: the environment may hold bytes that are no text."""
+    return encodable(value) if isinstance(value, str) else value
 
 
 def _some(state: State, response: Response, names: tuple[str, ...]) -> dict[str, SettingModel]:

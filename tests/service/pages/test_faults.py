@@ -64,3 +64,20 @@ def test_a_value_that_is_on_is_told_as_its_switch_tells_it(ask: Ask, context: Tu
     page = ask("/settings").text
     assert 'Value <b class="num">off</b> <span class="quiet">default on</span>' in page
     assert '<b class="num">True</b>' not in page
+
+
+def test_the_page_of_a_job_counts_all_that_failed_and_not_only_those_that_it_names(context: TuningContext) -> None:
+    app = create_app(context, settings=ServiceSettings(token=GIVEN))
+    signatures = [{"op": OP, "params": f"taN_m{m}_n3_k5_bias0_dev7"} for m in range(1, 131)]
+
+    async def page_of_a_job() -> str:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+            token = {"Authorization": f"Bearer {GIVEN}"}
+            source = {"source": {"signatures": signatures}}
+            started = (await client.post("/api/v1/jobs", headers=token, json=source)).json()
+            await client.get(f"/api/v1/jobs/{started['id']}?wait=20")
+            return (await client.get("/jobs", headers={"Accept": "text/html"})).text
+
+    page = asyncio.run(page_of_a_job())
+    assert '<span class="bad">130 could not be measured</span>' in page
+    assert "What could not be measured: the first 100</summary>" in page

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,9 @@ from markupsafe import escape
 from tensorplay.database.record import Entry
 from tensorplay.gemm import Signature
 from tensorplay.runtime.context import TuningContext
+from tensorplay.service import create_app
 from tensorplay.service.pages.rendering import NAVIGATION, environment
+from tensorplay.service.recorded_context import RecordedContext
 
 Ask = Callable[..., httpx.Response]
 
@@ -104,3 +107,31 @@ def test_every_template_escapes() -> None:
         assert "|safe" not in made.loader.get_source(made, name)[0].replace(" ", "") if made.loader else False
     assert made.autoescape is True
     assert made.from_string("{{ text }}").render(text="<b>") == "&lt;b&gt;"
+
+
+MASKED = "\x1b[31mred\x1b]0;title\x07\u202e\u2066\x9b"
+SEEN = "\\x1b[31mred\\x1b]0;title\\x07\\u202e\\u2066\\x9b"
+
+
+def test_what_steers_a_terminal_or_turns_the_direction_is_seen(
+    ask: Ask, context: TuningContext, tmp_path: Path, run: Callable[[int], str]
+) -> None:
+    # In the values of a file's validators, which may be anything, and in a line that is none.
+    text = f"Validator,SCRIPTED_VERSION,{MASKED}\n"
+    (tmp_path / "tunableop_results0.csv").write_text(text)
+    run(4)
+    context.listeners.tell("rejected", kernel=MASKED, reason=MASKED)
+    for path in ("/rejections", "/report", "/events"):
+        shown = ask(path).text
+        assert SEEN in shown, path
+        assert not set(shown) & set("\x1b\x07\x9b\u202e\u2066"), path
+    (tmp_path / "recorded.csv").write_text(text)
+    recorded = create_app(RecordedContext([str(tmp_path / "recorded.csv")]))
+
+    async def devices() -> str:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(recorded), base_url="http://127.0.0.1") as client:
+            return (await client.get("/devices", headers={"Accept": "text/html"})).text
+
+    shown = asyncio.run(devices())
+    assert SEEN in shown
+    assert not set(shown) & set(MASKED) - set(SEEN)
