@@ -21,11 +21,10 @@ def undecided(path: str, winners: Sequence[Entry], validators: "Sequence[Validat
     The product was too slow for the budget, its times scattered, or it could not be timed. Winners that no
     explanation tells of are left out: those that were set by hand, and those whose explanation was dropped.
     """
-    from tensorplay.measure.report import Verdict  # noqa: PLC0415 - `--help` need not wait for it
+    from tensorplay.measure.report import UNDECIDED  # noqa: PLC0415 - `--help` need not wait for it
 
-    open_verdicts = {Verdict.INSUFFICIENT_BUDGET, Verdict.UNSTABLE, Verdict.NOT_MEASURED}
     told = _explained(path, winners, validators)
-    return {signature: each.verdict for signature, each in told.items() if each.verdict in open_verdicts}
+    return {signature: each.verdict for signature, each in told.items() if each.verdict in UNDECIDED}
 
 
 def unexplained(path: str, winners: Sequence[Entry], validators: "Sequence[Validator]") -> list[Signature]:

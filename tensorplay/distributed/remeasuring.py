@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tensorplay.backends.base import Backend
 from tensorplay.database.record import Entry
 from tensorplay.gemm import GemmProblem, signature_of
-from tensorplay.measure.report import SelectionReport, Verdict
+from tensorplay.measure.report import UNDECIDED, SelectionReport, Verdict
 from tensorplay.runtime.context import TuningContext
 from tensorplay.runtime.device_results import DeviceResults
 from tensorplay.runtime.ledger import Evidence
@@ -18,10 +18,7 @@ from tensorplay.runtime.listeners import FILE
 from tensorplay.runtime.resolution import EntryState
 from tensorplay.runtime.tuner import Measurement
 
-__all__ = ["UNDECIDED", "RemeasuringContext", "has_failed"]
-
-UNDECIDED = frozenset({Verdict.UNSTABLE, Verdict.INSUFFICIENT_BUDGET, Verdict.NOT_MEASURED})
-"""Verdicts that select the first choice without having compared it with anything."""
+__all__ = ["RemeasuringContext", "has_failed"]
 
 _FAILURES = ("wrong result:", "does not launch:", "cannot run:")
 """How the reasons begin for which a kernel is no winner any more, whatever it was."""

@@ -8,6 +8,7 @@ from typing import Self
 from tensorplay.measure.histogram import SampleHistogram
 
 __all__ = [
+    "UNDECIDED",
     "CandidateReport",
     "CheckOutcome",
     "Confirmation",
@@ -42,6 +43,10 @@ class Verdict(StrEnum):
 
     NOT_MEASURED = "not measured"
     """The first choice could not be timed, so nothing was compared."""
+
+
+UNDECIDED = frozenset({Verdict.UNSTABLE, Verdict.INSUFFICIENT_BUDGET, Verdict.NOT_MEASURED})
+"""Verdicts that select the first choice without having compared it with anything."""
 
 
 class CheckOutcome(StrEnum):

@@ -7,7 +7,7 @@ from tensorplay.database.explanations import explanations_name
 from tensorplay.database.record import Entry, Validator
 from tensorplay.database.validators import digest
 from tensorplay.gemm import Signature
-from tensorplay.measure.report import Verdict
+from tensorplay.measure.report import UNDECIDED
 from tensorplay.runtime.device_explanations import explains
 from tensorplay.runtime.explained_times import ExplainedTime, ExplainedTimes
 from tensorplay.service.met_devices import MetDevices
@@ -15,10 +15,7 @@ from tensorplay.service.recorded_context import RecordedContext
 from tensorplay.service.row import Row
 from tensorplay.service.watched import WatchedContext
 
-__all__ = ["UNDECIDED", "KnownVerdicts"]
-
-UNDECIDED = frozenset({Verdict.UNSTABLE, Verdict.INSUFFICIENT_BUDGET, Verdict.NOT_MEASURED})
-"""Verdicts that select the first choice without having compared it with anything."""
+__all__ = ["KnownVerdicts"]
 
 _MEASURED = "measured here"
 _MOST_ASKED = 100

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
+from tensorplay.measure.report import UNDECIDED
 from tensorplay.service.gain_orders import GAIN_KEYS
-from tensorplay.service.known_verdicts import UNDECIDED
 from tensorplay.service.listing import SORT_KEYS
 from tensorplay.service.pages.rendering import PageRoute, render
 from tensorplay.service.routes.results import Limit, Place, Sorting, Wanted, models_of
