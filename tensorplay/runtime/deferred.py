@@ -15,6 +15,7 @@ from types import FrameType
 from tensorplay.backends.base import Backend
 from tensorplay.errors import LaunchError, SettingError
 from tensorplay.gemm import GemmProblem, Signature
+from tensorplay.interrupts import is_of_a_handler
 from tensorplay.measure.report import Verdict
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.background import Background, Placed
@@ -115,7 +116,8 @@ class Deferred(Measuring):
         try:
             return super()._measure(device, signature, problem, backend)
         except Exception as error:
-            self._broke_off(signature, error)
+            if not is_of_a_handler(error):
+                self._broke_off(signature, error)
             raise
 
     def _broke_off(self, signature: Signature, error: Exception) -> None:

@@ -64,6 +64,23 @@ def test_a_limit_that_rings_while_a_product_is_measured_reaches_the_program_and_
         assert context.stats()["rejected"] == 0
 
 
+def test_however_often_it_rings_it_is_held_against_no_signature(
+    context: TuningContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    context.listeners.add(lambda event, _detail: heard.append(event))
+    a = np.ones((16, 64), np.float32)
+    open_trial = HostBackend.open_trial
+    with use_context(context):
+        for _ in range(5):
+            monkeypatch.setattr(HostBackend, "open_trial", ringing(open_trial))
+            with pytest.raises(LateError):
+                mm(a, a.T)
+        mm(a, a.T)
+        assert context.stats()["measured"] == 1
+    assert "tuning_failed" not in heard
+
+
 def test_a_limit_that_rings_in_a_kernel_that_is_timed_reaches_the_program(
     context: TuningContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
