@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tensorplay.cli.ordinal import configured_name, held_ordinal
 from tensorplay.cli.tuning_file import TuningFile
-from tensorplay.database.filename import default_results_name, insert_ordinal, sibling_name
+from tensorplay.database.filename import default_results_name, insert_ordinal, results_name, sibling_name
 from tensorplay.database.validators import digest
 from tensorplay.gemm import Signature, parse_signature
 
@@ -74,13 +74,10 @@ def rounds(wanted: Iterable[Wanted], name: str, *, given: str | None = None) -> 
     found = [(each, TuneRound.device_of(each.signature)) for each in wanted]
     devices = {device for _, device in found}
 
-    def default(device: str) -> str:
-        return insert_ordinal(name, device) if name else default_results_name(device)
-
     def target(each: Wanted, device: str) -> str:
         if given is not None:
             return file_of(given, device, devices)
-        return default(device) if each.home is None else each.home
+        return results_name(name, device) if each.home is None else each.home
 
     return _in_turn(found, target)
 

@@ -1,6 +1,13 @@
 """The names of the files: where the device ordinal goes, and what a file's companions are called. Pure."""
 
-__all__ = ["default_results_name", "default_untuned_name", "insert_ordinal", "rejected_name", "sibling_name"]
+__all__ = [
+    "default_results_name",
+    "default_untuned_name",
+    "insert_ordinal",
+    "rejected_name",
+    "results_name",
+    "sibling_name",
+]
 
 
 def _split(path: str) -> tuple[str, str, str]:
@@ -27,6 +34,11 @@ def insert_ordinal(name: str, ordinal: str) -> str:
 def default_results_name(device: str) -> str:
     """Return where a device's winners are kept when nothing else is set."""
     return insert_ordinal("tunableop_results.csv", device)
+
+
+def results_name(configured: str, device: str) -> str:
+    """Return where a device's winners are kept, by what the environment names, empty for nothing."""
+    return insert_ordinal(configured, device) if configured else default_results_name(device)
 
 
 def default_untuned_name(device: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tensorplay.database.filename import default_results_name, insert_ordinal
+from tensorplay.database.filename import results_name
 from tensorplay.database.killers import Death, Killer, KillerLog, killers_name
 from tensorplay.distributed.message import NOTHING, Request
 from tensorplay.distributed.partition import by_device
@@ -142,9 +142,7 @@ class OfflineTuner:
 
     def results_of(self, device: str) -> str:
         """Return the results file of a device, as an absolute path."""
-        name = self._configured
-        configured = insert_ordinal(name, device) if name else default_results_name(device)
-        return str(Path(self._results.get(device, configured)).absolute())
+        return str(Path(self._results.get(device, results_name(self._configured, device))).absolute())
 
     def killers_of(self, device: str) -> KillerLog:
         """Return the killers beside the results file of a device."""

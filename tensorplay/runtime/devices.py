@@ -7,7 +7,7 @@ from pathlib import Path
 from tensorplay.backends import registry
 from tensorplay.backends.base import Backend
 from tensorplay.database.csv_text import FORMAT_VALIDATOR
-from tensorplay.database.filename import default_results_name, insert_ordinal
+from tensorplay.database.filename import results_name
 from tensorplay.database.record import Validator, check_validators
 from tensorplay.errors import KernelUnavailableError, TensorPlayError
 from tensorplay.gemm import GemmProblem, Signature
@@ -147,10 +147,9 @@ class Devices(Switches):
 
     def _results_name(self, device: str) -> str:
         name = self._settings.filename
-        if not name:
-            return default_results_name(device)
         from_environment = self._settings.origin("filename") == "environment"
-        return insert_ordinal(name, device) if from_environment or name in self._names_with_ordinal else name
+        is_whole = name and not from_environment and name not in self._names_with_ordinal
+        return str(name) if is_whole else results_name(name, device)
 
     def _redirect(self) -> None:
         for device in self._met():

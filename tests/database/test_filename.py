@@ -10,6 +10,7 @@ from tensorplay.database.filename import (
     default_untuned_name,
     insert_ordinal,
     rejected_name,
+    results_name,
     sibling_name,
 )
 
@@ -42,6 +43,11 @@ def test_folders_are_never_touched_and_only_the_ordinal_is_added(folder: str, ba
 def test_default_names_carry_the_device(device: str) -> None:
     assert default_results_name(device) == f"tunableop_results{device}.csv"
     assert default_untuned_name(device) == f"tunableop_untuned{device}.csv"
+
+
+def test_what_the_environment_names_gets_the_device_too_and_nothing_means_the_default() -> None:
+    assert results_name("a/tuned.csv", "1") == "a/tuned1.csv"
+    assert results_name("", "cpu") == "tunableop_resultscpu.csv"
 
 
 @pytest.mark.parametrize(
