@@ -16,6 +16,7 @@ from tensorplay.runtime.context import TuningContext
 from tensorplay.testing import ScriptedBackend, scripted_kernel
 
 FIRST, FAST = scripted_kernel(1), scripted_kernel(2)
+OF_NO_OTHER_TEST = 7919
 Multiply = Callable[..., NDArray[np.float32]]
 
 
@@ -79,9 +80,12 @@ def test_the_newest_selections_are_known_and_an_older_one_is_timed_again(
 
 
 def test_no_plan_is_held_for_what_was_selected(off: TuningContext, multiply: Multiply, problem: GemmProblem) -> None:
-    shapes = {replace(problem, m=m) for m in range(1, 11)}
+    shapes = {replace(problem, m=m, k=OF_NO_OTHER_TEST) for m in range(1, 11)}
     for shape in shapes:
         multiply(shape)
+    held = [each for each in gc.get_objects() if isinstance(each, Plan) and each.problem in shapes]
+    assert {plan.problem for plan in held} == shapes
+    del held
     off.plans = {}
     gc.collect()
     assert not [each for each in gc.get_objects() if isinstance(each, Plan) and each.problem in shapes]
