@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+COMPILED := $(wildcard tensorplay/*/*.[ch] tensorplay/*/*/*.[ch])
 DEMO_VENV := $(if $(wildcard $(STAMP)),$(VENV),build/demo-venv)
 
 # Processes that run the tests: one waits for a server or a browser while the other computes. 0 runs all in one.
@@ -48,7 +49,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(STAMP): pyproject.toml setup.py scripts/setup tensorplay/ops/_layout_key.c
+$(STAMP): pyproject.toml setup.py scripts/setup $(COMPILED)
 	PYTHON="$(PYTHON)" VENV="$(VENV)" sh scripts/setup
 	touch $(STAMP)
 
@@ -57,4 +58,4 @@ build/demo-venv/.installed: pyproject.toml scripts/setup
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo *.egg-info tensorplay/ops/*.so
+	rm -rf $(VENV) build dist demo *.egg-info tensorplay/*/*.so tensorplay/*/*/*.so

@@ -19,10 +19,12 @@ import pytest
 
 import tensorplay
 from tensorplay.cli.main import main
+from tensorplay.extensions import extension
 from tensorplay.ops.keyed import layout_key
 
 ROOT = Path(__file__).parents[1]
-EXTENSION = f"tensorplay/ops/_layout_key{sysconfig.get_config_var('EXT_SUFFIX')}"
+EXTENSIONS = ("tensorplay.ops._layout_key", "tensorplay.ops.device._direct", "tensorplay.backends.cublaslt._launch")
+BUILT = {f"{name.replace('.', '/')}{sysconfig.get_config_var('EXT_SUFFIX')}" for name in EXTENSIONS}
 
 Test = Callable[..., None]
 
@@ -125,15 +127,16 @@ def test_what_is_imported_is_what_is_required(document: dict[str, Any]) -> None:
 
 @of_the_wheel
 def test_a_wheel_holds_every_module_and_data_file_and_nothing_else(wheel: zipfile.ZipFile) -> None:
-    assert _held(wheel) == _sources_of_a_wheel() | ({EXTENSION} if _compiles_here() else set())
+    assert _held(wheel) == _sources_of_a_wheel() | (BUILT if _compiles_here() else set())
 
 
 @of_the_wheel
-def test_without_a_compiler_a_wheel_lacks_the_extension_alone_and_the_build_says_so(
+def test_without_a_compiler_a_wheel_lacks_the_extensions_alone_and_the_build_says_so(
     clean_copy: Callable[[], Path], tmp_path: Path
 ) -> None:
     done = _build_wheel(clean_copy(), tmp_path, CC="/nonexistent/cc")
-    assert 'building extension "tensorplay.ops._layout_key" failed' in done.stdout + done.stderr
+    for name in EXTENSIONS:
+        assert f'building extension "{name}" failed' in done.stdout + done.stderr
     (path,) = tmp_path.iterdir()
     with zipfile.ZipFile(path) as opened:
         assert _held(opened) == _sources_of_a_wheel()
@@ -149,7 +152,7 @@ def test_without_a_compiler_a_wheel_lacks_the_extension_alone_and_the_build_says
 
 
 @of_the_wheel
-def test_a_source_distribution_holds_what_the_extension_is_built_from(
+def test_a_source_distribution_holds_what_the_extensions_are_built_from(
     clean_copy: Callable[[], Path], tmp_path: Path
 ) -> None:
     code = f"from setuptools.build_meta import build_sdist; build_sdist({str(tmp_path)!r})"
@@ -157,13 +160,18 @@ def test_a_source_distribution_holds_what_the_extension_is_built_from(
     (path,) = tmp_path.iterdir()
     with tarfile.open(path) as opened:
         held = {name.partition("/")[2] for name in opened.getnames()}
-    assert {"pyproject.toml", "setup.py", "tensorplay/ops/_layout_key.c", "tensorplay/ops/_layout_key.pyi"} <= held
+    sources = {
+        str(path.relative_to(ROOT)) for path in ROOT.glob("tensorplay/**/_*") if path.suffix in {".c", ".h", ".pyi"}
+    }
+    assert len(sources) > 2 * len(EXTENSIONS)
+    assert {"pyproject.toml", "setup.py"} | sources <= held
     assert not {name for name in held if name.startswith("tests/")}, "they cannot run without what they lean on"
 
 
 @pytest.mark.skipif(not _compiles_here(), reason="there is no compiler, or no header of Python, to build it with")
-def test_where_there_is_a_compiler_the_extension_is_in_use() -> None:
+def test_where_there_is_a_compiler_the_extensions_are_in_use() -> None:
     assert layout_key is not None, "run `make .venv/.installed`"
+    assert [name for name in EXTENSIONS if extension(name) is None] == []
 
 
 @of_the_wheel

@@ -11,12 +11,14 @@ from harness.timing import Contestant, interleave, statement
 
 from cuda_reach.setting import context_of, kernel_run, prime, run_under
 from tensorplay import mm
+from tensorplay.backends.cublaslt.launch import maker
 from tensorplay.backends.cublaslt.library import cublaslt
 from tensorplay.backends.cublaslt.offers import checked_algorithm, first_algorithm
 from tensorplay.backends.cublaslt.operation import Operation
 from tensorplay.gemm import LtKernelId, parse_kernel_id
 from tensorplay.ops.device.torch_direct import Direct
 from tensorplay.ops.device.torch_guard import guard_name
+from tensorplay.ops.device.torch_shortcut import torch_shortcut
 from tensorplay.runtime.process import use_context
 
 SHAPE = CudaShape("float32", 64, 64, 64)
@@ -95,6 +97,8 @@ def measure(quick: bool) -> Result:
             "rounds": rounds,
             "kernel": kernel,
             "guards": ", ".join(sorted(guards)) or "none: the hot path was not taken",
+            "hits are looked up in": "Python" if torch_shortcut().mm == torch_shortcut().mm_in_python else "C",
+            "launches are in": "Python" if maker() is None else "C",
             "order": "A B C C B A, another each round",
         },
         shortfall=SHORTFALL,

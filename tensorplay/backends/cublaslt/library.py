@@ -17,7 +17,18 @@ from typing import Any
 from tensorplay.errors import KernelUnavailableError
 from tensorplay.locks import imported
 
-__all__ = ["available", "cublas", "cublaslt", "driver", "library_file", "library_identity", "library_version", "nvrtc"]
+__all__ = [
+    "available",
+    "cublas",
+    "cublaslt",
+    "driver",
+    "driver_function",
+    "library_file",
+    "library_function",
+    "library_identity",
+    "library_version",
+    "nvrtc",
+]
 
 _HOW_TO_INSTALL = "pip install '.[cuda]' in a clone of TensorPlay"
 _DRIVER = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
@@ -96,6 +107,19 @@ def library_file() -> Path | None:
 
 
 @cache
+def library_function(name: str) -> int:
+    """Return the address of one of cuBLASLt's functions, in the file that is loaded; 0 where it cannot be told."""
+    file = library_file()
+    return 0 if file is None else _address_in(str(file), name)
+
+
+@cache
+def driver_function(name: str) -> int:
+    """Return the address of one of the driver's functions, 0 where it cannot be told."""
+    return _address_in(_DRIVER, name)
+
+
+@cache
 def library_identity() -> str:
     """Return the loaded file's base name and its four-part version, since fixes ship in the fourth number.
 
@@ -107,6 +131,13 @@ def library_identity() -> str:
         return f"cublasLt {library_version()}"
     version = _wheel_version(file) or _version_in_name(file) or _fingerprint(file)
     return f"{file.name} {version}"
+
+
+def _address_in(file: str, name: str) -> int:
+    try:
+        return ctypes.cast(getattr(ctypes.CDLL(file), name), ctypes.c_void_p).value or 0
+    except (OSError, AttributeError):
+        return 0
 
 
 def _import_torch() -> None:

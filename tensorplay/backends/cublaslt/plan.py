@@ -12,10 +12,11 @@ the third in the end. Such a result is not added to: there `c` must be given whe
 from collections.abc import Callable
 from typing import Any
 
-from tensorplay.backends.base import Launch, Plan, Run
+from tensorplay.backends.base import Plan, Run
 from tensorplay.backends.cublaslt.algorithm import Algorithm, keeps_order
-from tensorplay.backends.cublaslt.device import device, device_count
+from tensorplay.backends.cublaslt.device import device
 from tensorplay.backends.cublaslt.handle import handle_of
+from tensorplay.backends.cublaslt.launch import launch_of
 from tensorplay.backends.cublaslt.library import cublaslt, driver
 from tensorplay.backends.cublaslt.on_device import on_device
 from tensorplay.backends.cublaslt.operation import Operation
@@ -53,9 +54,8 @@ def algorithm_plan(operation: Operation, algorithm: Algorithm) -> Plan:
         needed += _EPILOGUE_BYTES
     run = _runner(operation, algorithm, workspaces(ordinal).address, needed)
     kernel_id = algorithm.kernel_id
-    # With several devices each call would have to look which one is current, which is half of what is saved.
-    is_plain = device_count() == 1 and not (operation.problem.bias or operation.scale_count)
-    launch = _launcher(operation, algorithm, needed) if is_plain else None
+    is_plain = not (operation.problem.bias or operation.scale_count)
+    launch = launch_of(operation, algorithm, needed, run) if is_plain else None
     return Plan(operation.problem, str(kernel_id), run, algorithm.workspace_bytes, keeps_order(kernel_id), launch)
 
 
@@ -142,29 +142,6 @@ def _runner(operation: Operation, algorithm: Algorithm | None, workspace: Worksp
         return out
 
     return run
-
-
-def _launcher(operation: Operation, algorithm: Algorithm, workspace_bytes: int) -> Launch:
-    """Return a plan's `launch`: nothing but the library's call, since each look costs a small product a percent."""
-    ordinal, numbers = int(operation.problem.device), scalars(operation.types.scale)
-    handle, matmul, refused = handle_of(ordinal), cublaslt().matmul, library_error()
-    one, zero, workspace = numbers.one, numbers.zero, workspaces(ordinal).address
-    descriptor, d = operation.descriptor.handle, operation.d.handle
-    a, b, c = operation.a.handle, operation.b.handle, operation.c.handle
-    chosen = algorithm.address
-
-    def launch(left: int, right: int, out: int, stream: int) -> None:
-        try:
-            scratch = workspace(stream, workspace_bytes) if workspace_bytes else 0
-            matmul(
-                handle, descriptor, one, right, a, left, b, zero, out, c, out, d,
-                chosen, scratch, workspace_bytes, stream,
-            )  # fmt: skip
-        except refused as error:
-            # As above: this function keeps the algorithm by naming it; the plan's `run` keeps the operation.
-            raise LaunchError(f"{algorithm.kernel_id} did not launch: {reason_of(error)}") from error
-
-    return launch
 
 
 def _scaled_runner(

@@ -1,7 +1,8 @@
 """The hot path for tensors of torch: one look-up, one check of everything else, and the plan runs.
 
-The look-up is by addresses where the result's is given, since they tell alignment and overlap too, and most programs
-use the same ones again; then by sizes.
+`mm` does it in C where the extension was built and torch has functions for that, as 2.11 has. Otherwise the look-up is
+by addresses where the result's is given, since they tell alignment and overlap too, and most programs use the same ones
+again; then by sizes.
 
 What is found is what the long way has resolved for just such tensors. Where nothing is found, or anything is unusual,
 the long way is taken, which also says what is wrong.
@@ -11,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from tensorplay.ops.device import affine, products, torch_host
+from tensorplay.ops.device.compiled import direct_products
 from tensorplay.ops.device.kinds import device_kind
 from tensorplay.ops.device.torch_direct import Direct, note_addresses, remember
 from tensorplay.ops.device.torch_kind import precision_switch, quick_tf32_switch, raw_stream
@@ -26,16 +28,25 @@ _LARGEST = 1 << 62
 
 
 class TorchShortcut:
-    """The operations on tensors, as `route` has them: on the host too, since a type does not tell where it is."""
+    """The operations on tensors, as `route` has them: on the host too, since a type does not tell where it is.
 
-    __slots__ = ("_allows_tf32", "_precision", "_stream_of")
+    Attributes
+    ----------
+    mm : callable
+        `mm(context, a, b, out)` multiplies two matrices: `mm_in_python`, or what stands before it in C.
+    """
+
+    __slots__ = ("_allows_tf32", "_precision", "_products", "_stream_of", "mm")
 
     def __init__(self) -> None:
         self._stream_of = raw_stream()
         self._precision = precision_switch()
         self._allows_tf32 = quick_tf32_switch()
+        self._products = direct_products(self.mm_in_python, self._allows_tf32)
+        # One without entries is false.
+        self.mm: Any = self.mm_in_python if self._products is None else self._products
 
-    def mm(self, context: TuningContext, a: Any, b: Any, out: Any) -> Any:
+    def mm_in_python(self, context: TuningContext, a: Any, b: Any, out: Any) -> Any:
         """Multiply two matrices."""
         if out is None:
             return self._new_mm(context, a, b)
@@ -61,7 +72,7 @@ class TorchShortcut:
         return out
 
     def _found_mm(self, context: TuningContext, a: Any, b: Any, out: Any, left: int, right: int, into: int) -> Any:
-        """Multiply by what is found by sizes, and let it be found by addresses from now on."""
+        """Multiply by what is found by sizes, and let it be found sooner from now on."""
         plans = context.plans
         try:
             key = (a.numel(), b.numel(), (left | right | into) & 15, True)
@@ -74,7 +85,8 @@ class TorchShortcut:
             return self._long_mm(context, key, a, b, out)
         if -direct.left_bytes < left - into < direct.out_bytes or -direct.right_bytes < right - into < direct.out_bytes:
             return self._long_mm(context, None, a, b, out)
-        note_addresses(plans, direct, (left, right, into, None))
+        if self._products is None or not self._products.add(plans, direct, a, b, out):
+            note_addresses(plans, direct, (left, right, into, None))
         direct.tally.calls += 1
         stream = self._stream_of(direct.device)
         try:
@@ -85,16 +97,19 @@ class TorchShortcut:
 
     def _new_mm(self, context: TuningContext, a: Any, b: Any) -> Any:
         """Multiply into a new tensor."""
+        plans = context.plans
         try:
             left, right = a.data_ptr(), b.data_ptr()
             key = (a.numel(), b.numel(), (left | right) & 15)
-            direct: Any = context.plans.get(key)
+            direct: Any = plans.get(key)
             while direct is not None and not direct.check(a, b):
                 direct = direct.next
         except _UNUSUAL:
             return self._long_mm(context, None, a, b, None)
         if direct is None or not (left and right) or not self._is_precision_of(direct):
             return self._long_mm(context, key, a, b, None)
+        if self._products is not None:
+            self._products.add(plans, direct, a, b, None)
         out = a.new_empty(direct.shape)
         into = out.data_ptr()
         direct.tally.calls += 1

@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,12 @@ from tensorplay.backends.cublaslt.backend import CublasLtBackend
 from tensorplay.backends.cublaslt.classic_handle import classic_handles
 from tensorplay.backends.cublaslt.device import current, device
 from tensorplay.backends.cublaslt.handle import handle_of
+from tensorplay.backends.cublaslt.launch import maker
 from tensorplay.backends.cublaslt.spin import SOURCE
 from tensorplay.backends.cublaslt.stream import private_stream
 from tensorplay.backends.cublaslt.workspace import workspaces
 from tensorplay.errors import KernelUnavailableError, OperandError
+from tensorplay.extensions import extension
 from tensorplay.gemm import GemmProblem, dtype_of_name, signature_of
 from tensorplay.runtime.context import TuningContext
 
@@ -42,7 +45,21 @@ def run(plan: Plan, stream: int, seed: int) -> int:
     out = np.full((5, 7), np.nan, np.float32)
     plan.run(left.ctypes.data, right.ctypes.data, out.ctypes.data, 0, 0, 1.0, 0.0, stream)
     np.testing.assert_allclose(out, left @ right, atol=1e-5)
+    if plan.launch is not None:
+        out[...] = np.nan
+        plan.launch(left.ctypes.data, right.ctypes.data, out.ctypes.data, stream)
+        np.testing.assert_allclose(out, left @ right, atol=1e-5)
     return out.ctypes.data
+
+
+def check_launches(backend: CublasLtBackend) -> None:
+    """See that launches call what the binding calls, and that several devices have them where they are in C."""
+    internal = import_module("nvmath.bindings._internal.cublasLt")
+    assert library.library_function("cublasLtMatmul") == internal._inspect_function_pointer("__cublasLtMatmul")
+    assert library.library_function("cublasLtNothing") == library.driver_function("cuNothing") == 0
+    assert (maker() is None) == (extension("tensorplay.backends.cublaslt._launch") is None)
+    launches = [backend.rebuild(posed(ordinal), KERNELS[1]).launch for ordinal in (0, 1)]
+    assert [type(launch) for launch in launches] == [maker() or type(None)] * 2
 
 
 def check_places(backend: CublasLtBackend, logs: Logs) -> None:
@@ -157,6 +174,7 @@ def main(folder: Path) -> None:
         logs[name] = loaded[name].fake_call
     setattr(compiling, "machine_code", lambda *_: b"code")  # noqa: B010 - it is no plain function
     backend = CublasLtBackend()
+    check_launches(backend)
     check_places(backend, logs)
     check_nothing_is_shared()
     check_threads(backend)

@@ -1,14 +1,16 @@
 """A fake torch on host memory: its tensors, and what its users can switch."""
 
+import ctypes
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tensorplay.extensions import extension
 from tensorplay.ops.activation import activate
 from tensorplay.ops.device import kinds, torch_kind, torch_shortcut
 
@@ -27,6 +29,7 @@ class FakeTensor:
         self.device = f"cuda:{device}" if device >= 0 else "cpu"
         self.is_cuda, self.requires_grad, self.layout = device >= 0, requires_grad, layout
         self.conjugated = False
+        self.numbers: Any = None
 
     def data_ptr(self) -> int:
         return self.host.ctypes.data
@@ -130,9 +133,80 @@ def activated(function: str) -> Callable[..., FakeTensor]:
     return lambda tensor, **_: FakeTensor(activate(tensor.host, function), -1)
 
 
-@pytest.fixture
-def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Return a fake torch, with what its users can switch as attributes `grad`, `precision` and `stream`."""
+class View(ctypes.Structure):
+    """DLPack's DLTensor."""
+
+    _fields_: ClassVar[Any] = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+ViewOf = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(View))
+StreamOf = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+
+
+class Exchange(ctypes.Structure):
+    """DLPack's DLPackExchangeAPI."""
+
+    _fields_: ClassVar[Any] = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("older", ctypes.c_void_p),
+        ("unused", ctypes.c_void_p * 3),
+        ("view", ViewOf),
+        ("current_stream", StreamOf),
+    ]
+
+
+# A capsule does not copy its name.
+CAPSULE_NAME = b"dlpack_exchange_api"
+
+
+def exchange_of(torch: Any) -> Exchange:
+    """Return what torch has as functions for C, of fake tensors."""
+
+    def view(tensor: FakeTensor, into: Any) -> int:
+        code = {"f": 2, "c": 5}.get(tensor.host.dtype.kind)
+        if code is None:
+            return -1
+        numbers = (ctypes.c_int64 * (2 * tensor.ndim))(*tensor.shape, *tensor.stride())
+        # As long as the tensor: what is pointed to is its own.
+        tensor.numbers = numbers
+        at = ctypes.addressof(numbers)
+        device = (2, tensor.get_device()) if tensor.is_cuda else (1, 0)
+        bits = 8 * tensor.host.itemsize
+        into[0] = View(tensor.data_ptr(), *device, tensor.ndim, code, bits, 1, at, at + 8 * tensor.ndim, 0)
+        return 0
+
+    def current_stream(device_type: int, device: int, into: Any) -> int:
+        into[0] = torch.stream + device if device_type == 2 else None
+        return 0
+
+    return Exchange(1, 3, None, (ctypes.c_void_p * 3)(), ViewOf(view), StreamOf(current_stream))
+
+
+def capsule_of(exchange: Exchange) -> object:
+    """Return the capsule that a type has; the functions must outlive it."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(exchange), CAPSULE_NAME, None)
+
+
+@pytest.fixture(params=["hits in Python", "hits in C"])
+def torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Return a fake torch, with what its users can switch as attributes `grad`, `precision` and `stream`.
+
+    It is one with functions for C, and one without, as torch was before 2.11.
+    """
     module: Any = ModuleType("torch")
     for name in torch_kind._NAMES:
         setattr(module, name, f"torch.{name}")
@@ -148,6 +222,11 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         _cuda_getCurrentRawStream=lambda device: module.stream + device,
         _get_fp32_precision_getter=lambda *_: module.precision,
     )
+    exchange = exchange_of(module)
+    if request.param == "hits in C":
+        if extension("tensorplay.ops.device._direct") is None:
+            pytest.skip("the extension was not built: no compiler, or no headers")
+        monkeypatch.setattr(FakeTensor, "__dlpack_c_exchange_api__", capsule_of(exchange), raising=False)
     monkeypatch.setitem(sys.modules, "torch", module)
     monkeypatch.setattr(kinds, "_by_type", {})
     monkeypatch.setattr(kinds, "shortcuts", kinds.shortcuts)

@@ -1,0 +1,16 @@
+from collections.abc import Callable
+from typing import Any
+
+class DirectProducts:
+    def __init__(
+        self,
+        exchange: object,
+        types: tuple[type, ...],
+        allows_tf32: Callable[[], bool],
+        grad_is_enabled: Callable[[], bool],
+        long_way: Callable[[Any, Any, Any, Any], Any],
+        launcher: object | None,
+    ) -> None: ...
+    def __call__(self, context: Any, a: Any, b: Any, out: Any, /) -> Any: ...
+    def __len__(self) -> int: ...
+    def add(self, plans: dict[Any, Any], direct: Any, a: Any, b: Any, out: Any, /) -> bool: ...
