@@ -69,6 +69,9 @@ def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         (scripts / name).write_text("#!/bin/bash\necho not committed >$1/summary.txt\n")
 
     def started(step: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        if added := environment.pop("COMMITTED", None):
+            git("add", added)
+            git("commit", "--quiet", "-m", "More")
         kept = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
         command = (str(scripts / "gpu_all"), str(tmp_path / "out"), step)
         return subprocess.run(command, env=kept | environment, capture_output=True, text=True, check=False)
@@ -100,10 +103,30 @@ def test_every_other_benchmark_and_all_tests_run_once(plan: list[Job], gpus: str
     reach = import_module("bench_cuda_reach")
     assert [sorted(job.words) for job in of_kind(plan, gpus, "reach")] == [sorted(reach.PARTS)]
     assert [job.words for job in of_kind(plan, gpus, "tunable")] == [()]
-    tests, *further = (job.words for job in of_kind(plan, gpus, "tests"))
-    assert tests == ()
-    # On two GPUs those that need both see them in a step of their own.
-    assert [(ROOT / file).is_file() for words in further for file in words] == [True, True] * (gpus == "2")
+    told = [job.words for job in of_kind(plan, gpus, "tests")]
+    if gpus == "1":
+        assert told == [()]
+        return
+    *shares, further = told
+    assert shares == [("0/2",), ("1/2",)]
+    # Those that need both GPUs see them in a step of their own.
+    assert [(ROOT / file).is_file() for file in further] == [True] * 3
+
+
+def test_two_gpus_share_the_files_of_tests(
+    run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "repository" / "tests" / "gpu"
+    folder.mkdir(parents=True)
+    for name in "abcde":
+        (folder / f"test_{name}.py").write_text("")
+    # What is measured is a clone.
+    done = run("1", GPUS="2", COMMITTED="tests")
+    told = [line.split() for line in done.stdout.splitlines() if line.startswith("gpu_run")]
+    assert told == [
+        ["gpu_run", gpu, "tests", *(f"tests/gpu/test_{name}.py" for name in names)]
+        for gpu, names in (("0", "ace"), ("1", "bd"))
+    ]
 
 
 def test_each_gpu_is_done_with_a_step_in_time(plan: list[Job]) -> None:
