@@ -139,6 +139,15 @@ def test_a_gradient_is_not_lost_on_the_hot_path(torch: Any, known: tuple[Any, An
             assert error_of(tensorplay.mm(*tensors, out=out), a, b.detach()) < 1e-3
 
 
+def test_a_backward_over_what_a_hit_has_overwritten_is_refused(torch: Any, known: tuple[Any, Any, Any]) -> None:
+    a, b, out = known
+    leaf = torch.rand(48, 32, device="cuda", requires_grad=True)
+    loss = (leaf * out).sum()
+    tensorplay.mm(a, b, out=out)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
 def test_tf32_is_allowed_and_forbidden_between_two_hits(torch: Any, known: tuple[Any, Any, Any]) -> None:
     a, b, out = known
     before = torch.backends.cuda.matmul.allow_tf32

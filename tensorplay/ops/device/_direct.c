@@ -58,35 +58,6 @@ multiply(PyObject *callable, PyObject *const *arguments, size_t flagged, PyObjec
     return PyObject_Vectorcall(self->long_way, arguments, 4, NULL);
 }
 
-static int
-read_bytes(PyObject *direct, PyObject *name, int64_t *number)
-{
-    PyObject *found = PyObject_GetAttr(direct, name);
-    if (found == NULL) {
-        return -1;
-    }
-    *number = PyLong_AsLongLong(found);
-    Py_DECREF(found);
-    return *number == -1 && PyErr_Occurred() ? -1 : 0;
-}
-
-static int
-read_entry(PyObject *direct, Entry *entry)
-{
-    PyObject **places[] = {&entry->check, &entry->tf32, &entry->tally, &entry->launch, &entry->shape};
-    PyObject *words[] = {constants.check, constants.tf32, constants.tally, constants.launch, constants.shape};
-    entry->direct = Py_NewRef(direct);
-    for (size_t place = 0; place < sizeof(places) / sizeof(places[0]); place++) {
-        if ((*places[place] = PyObject_GetAttr(direct, words[place])) == NULL) {
-            return -1;
-        }
-    }
-    int failed = read_bytes(direct, constants.left_bytes, &entry->left_bytes) < 0 ||
-                 read_bytes(direct, constants.right_bytes, &entry->right_bytes) < 0 ||
-                 read_bytes(direct, constants.out_bytes, &entry->out_bytes) < 0;
-    return failed ? -1 : 0;
-}
-
 static PyObject *
 add(PyObject *object, PyObject *const *arguments, Py_ssize_t count)
 {
@@ -125,7 +96,7 @@ traverse(PyObject *object, visitproc visit, void *arg)
     Products *self = (Products *)object;
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->types);
-    Py_VISIT(self->allows_tf32);
+    Py_VISIT(self->note_written);
     Py_VISIT(self->long_way);
     int told = visit_flags(&self->flags, visit, arg);
     return told || self->entries == NULL ? told : visit_entries(self->entries, visit, arg);
@@ -139,7 +110,7 @@ clear(PyObject *object)
         forget_entries(self->entries);
     }
     Py_CLEAR(self->types);
-    Py_CLEAR(self->allows_tf32);
+    Py_CLEAR(self->note_written);
     Py_CLEAR(self->long_way);
     clear_flags(&self->flags);
     return 0;
@@ -159,10 +130,11 @@ deallocate(PyObject *object)
 static PyObject *
 new_products(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    static char *words[] = {"exchange", "types", "allows_tf32", "grad_is_enabled", "long_way", "launcher", NULL};
-    PyObject *capsule, *types, *allows_tf32, *grad_is_enabled, *long_way, *launcher;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO!OOOO", words, &capsule, &PyTuple_Type, &types,
-                                     &allows_tf32, &grad_is_enabled, &long_way, &launcher)) {
+    static char *words[] = {"exchange", "types", "allows_tf32", "grad_is_enabled", "note_written", "long_way",
+                            "launcher", NULL};
+    PyObject *capsule, *types, *allows_tf32, *grad_is_enabled, *note_written, *long_way, *launcher;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO!OOOOO", words, &capsule, &PyTuple_Type, &types,
+                                     &allows_tf32, &grad_is_enabled, &note_written, &long_way, &launcher)) {
         return NULL;
     }
     const Launcher *launches = launcher == Py_None ? NULL : PyCapsule_GetPointer(launcher, LAUNCHER_CAPSULE);
@@ -182,20 +154,20 @@ new_products(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
     self->exchange = exchange;
     self->launcher = launches;
     self->types = Py_NewRef(types);
-    self->allows_tf32 = Py_NewRef(allows_tf32);
+    self->note_written = Py_NewRef(note_written);
     self->long_way = Py_NewRef(long_way);
     self->entries = PyMem_Calloc(1, sizeof(Entries));
     if (self->entries == NULL) {
         PyErr_NoMemory();
     }
-    if (self->entries == NULL || find_flags(&self->flags, (PyTypeObject *)PyTuple_GET_ITEM(types, 0), grad_is_enabled) < 0) {
+    if (self->entries == NULL || find_flags(&self->flags, (PyTypeObject *)PyTuple_GET_ITEM(types, 0), grad_is_enabled, allows_tf32) < 0) {
         Py_DECREF(self);
         return NULL;
     }
     return (PyObject *)self;
 }
 
-PyDoc_STRVAR(products_doc, "DirectProducts(exchange, types, allows_tf32, grad_is_enabled, long_way, launcher)\n--\n\n"
+PyDoc_STRVAR(products_doc, "DirectProducts(exchange, types, allows_tf32, grad_is_enabled, note_written, long_way, launcher)\n--\n\n"
                            "Multiplies tensors of these types by what was added for their layout, else the long way.");
 PyDoc_STRVAR(add_doc, "add(plans, direct, a, b, out, /)\n--\n\n"
                       "Let such tensors be multiplied by `direct` for as long as the context has these plans; False\n"

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 class DirectProducts:
@@ -8,6 +8,7 @@ class DirectProducts:
         types: tuple[type, ...],
         allows_tf32: Callable[[], bool],
         grad_is_enabled: Callable[[], bool],
+        note_written: Callable[[Sequence[Any]], object],
         long_way: Callable[[Any, Any, Any, Any], Any],
         launcher: object | None,
     ) -> None: ...

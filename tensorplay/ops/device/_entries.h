@@ -21,6 +21,8 @@ typedef struct {
     Layout layout;
     int64_t left_bytes, right_bytes, out_bytes;
     PyObject *direct, *check, *tf32, *tally, *launch, *shape;
+    /* In the tally, NULL where it is no slot. */
+    PyObject **calls;
     Known known;
 } Entry;
 

@@ -6,18 +6,44 @@
 
 #include <Python.h>
 
+/* What takes no arguments; `function` is NULL where it is called as Python calls it. */
+typedef struct {
+    PyObject *callable;
+    PyCFunction function;
+    PyObject *owner;
+} Question;
+
 typedef struct {
     getter requires_grad;
     void *closure;
-    PyCFunction is_neg, grad_is_enabled;
+    PyCFunction is_neg;
     /* What is asked where the functions are not there. */
-    PyObject *requires_grad_name, *is_neg_name, *grad_is_enabled_call;
+    PyObject *requires_grad_name, *is_neg_name;
+    Question grad_is_enabled, allows_tf32;
 } Flags;
 
-static int
-find_flags(Flags *self, PyTypeObject *type, PyObject *grad_is_enabled)
+static Question
+question_of(PyObject *callable)
 {
-    self->grad_is_enabled_call = Py_NewRef(grad_is_enabled);
+    Question made = {Py_NewRef(callable), NULL, NULL};
+    if (PyCFunction_CheckExact(callable) && PyCFunction_GetFlags(callable) == METH_NOARGS) {
+        made.function = PyCFunction_GetFunction(callable);
+        made.owner = PyCFunction_GetSelf(callable);
+    }
+    return made;
+}
+
+static PyObject *
+ask(const Question *self)
+{
+    return self->function != NULL ? self->function(self->owner, NULL) : PyObject_CallNoArgs(self->callable);
+}
+
+static int
+find_flags(Flags *self, PyTypeObject *type, PyObject *grad_is_enabled, PyObject *allows_tf32)
+{
+    self->grad_is_enabled = question_of(grad_is_enabled);
+    self->allows_tf32 = question_of(allows_tf32);
     if ((self->requires_grad_name = PyUnicode_InternFromString("requires_grad")) == NULL ||
         (self->is_neg_name = PyUnicode_InternFromString("is_neg")) == NULL) {
         return -1;
@@ -32,9 +58,6 @@ find_flags(Flags *self, PyTypeObject *type, PyObject *grad_is_enabled)
     if (is_neg != NULL && Py_IS_TYPE(is_neg, &PyMethodDescr_Type)) {
         const PyMethodDef *definition = ((PyMethodDescrObject *)is_neg)->d_method;
         self->is_neg = definition->ml_flags == METH_NOARGS ? definition->ml_meth : NULL;
-    }
-    if (PyCFunction_CheckExact(grad_is_enabled) && PyCFunction_GetFlags(grad_is_enabled) == METH_NOARGS) {
-        self->grad_is_enabled = PyCFunction_GetFunction(grad_is_enabled);
     }
     return 0;
 }
@@ -65,8 +88,7 @@ are_negated(const Flags *self, PyObject *const *tensors, Py_ssize_t count)
 static int
 would_record(const Flags *self, PyObject *const *tensors, Py_ssize_t count)
 {
-    int records = truth(self->grad_is_enabled != NULL ? self->grad_is_enabled(NULL, NULL)
-                                                      : PyObject_CallNoArgs(self->grad_is_enabled_call));
+    int records = truth(ask(&self->grad_is_enabled));
     if (records <= 0) {
         return records;
     }
@@ -81,7 +103,8 @@ would_record(const Flags *self, PyObject *const *tensors, Py_ssize_t count)
 static int
 visit_flags(const Flags *self, visitproc visit, void *arg)
 {
-    Py_VISIT(self->grad_is_enabled_call);
+    Py_VISIT(self->grad_is_enabled.callable);
+    Py_VISIT(self->allows_tf32.callable);
     return 0;
 }
 
@@ -90,7 +113,9 @@ clear_flags(Flags *self)
 {
     Py_CLEAR(self->requires_grad_name);
     Py_CLEAR(self->is_neg_name);
-    Py_CLEAR(self->grad_is_enabled_call);
+    self->grad_is_enabled.function = self->allows_tf32.function = NULL;
+    Py_CLEAR(self->grad_is_enabled.callable);
+    Py_CLEAR(self->allows_tf32.callable);
 }
 
 #endif

@@ -7,13 +7,15 @@
 #include "_entries.h"
 #include "_flags.h"
 
+#include <structmember.h>
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     const Exchange *exchange;
     /* Whose tensors share the exchange functions; a tuple of types. */
     PyObject *types;
-    PyObject *allows_tf32, *long_way;
+    PyObject *note_written, *long_way;
     /* NULL where launches are called as Python calls them. */
     const Launcher *launcher;
     Flags flags;
@@ -26,8 +28,53 @@ static struct {
 } constants;
 
 static int
-count_call(PyObject *tally)
+read_bytes(PyObject *direct, PyObject *name, int64_t *number)
 {
+    PyObject *found = PyObject_GetAttr(direct, name);
+    if (found == NULL) {
+        return -1;
+    }
+    *number = PyLong_AsLongLong(found);
+    Py_DECREF(found);
+    return *number == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static int
+read_entry(PyObject *direct, Entry *entry)
+{
+    PyObject **places[] = {&entry->check, &entry->tf32, &entry->tally, &entry->launch, &entry->shape};
+    PyObject *words[] = {constants.check, constants.tf32, constants.tally, constants.launch, constants.shape};
+    entry->direct = Py_NewRef(direct);
+    for (size_t place = 0; place < sizeof(places) / sizeof(places[0]); place++) {
+        if ((*places[place] = PyObject_GetAttr(direct, words[place])) == NULL) {
+            return -1;
+        }
+    }
+    PyObject *slot = _PyType_Lookup(Py_TYPE(entry->tally), constants.calls);
+    if (slot != NULL && Py_IS_TYPE(slot, &PyMemberDescr_Type)) {
+        const PyMemberDef *member = ((PyMemberDescrObject *)slot)->d_member;
+        int is_object = member->type == T_OBJECT_EX && !(member->flags & READONLY);
+        entry->calls = is_object ? (PyObject **)((char *)entry->tally + member->offset) : NULL;
+    }
+    int failed = read_bytes(direct, constants.left_bytes, &entry->left_bytes) < 0 ||
+                 read_bytes(direct, constants.right_bytes, &entry->right_bytes) < 0 ||
+                 read_bytes(direct, constants.out_bytes, &entry->out_bytes) < 0;
+    return failed ? -1 : 0;
+}
+
+/* Where the count is a slot of the tally's type, it is added to where it lies. */
+static int
+count_call(const Entry *entry)
+{
+    PyObject *tally = entry->tally;
+    if (entry->calls != NULL && *entry->calls != NULL) {
+        PyObject *sum = PyNumber_Add(*entry->calls, constants.one);
+        if (sum == NULL) {
+            return -1;
+        }
+        Py_SETREF(*entry->calls, sum);
+        return 0;
+    }
     PyObject *calls = PyObject_GetAttr(tally, constants.calls);
     PyObject *more = calls == NULL ? NULL : PyNumber_Add(calls, constants.one);
     int failed = more == NULL ? -1 : PyObject_SetAttr(tally, constants.calls, more);
@@ -76,7 +123,7 @@ is_precision(const Products *self, PyObject *tf32)
     if (tf32 == Py_None) {
         return 1;
     }
-    PyObject *allowed = PyObject_CallNoArgs(self->allows_tf32);
+    PyObject *allowed = ask(&self->flags.allows_tf32);
     int is_same = allowed == tf32;
     Py_XDECREF(allowed);
     return allowed == NULL ? is_unusual() : is_same;
@@ -138,6 +185,16 @@ launch(const Products *self, PyObject *context, const Entry *entry, void *const 
     return failed ? -1 : 0;
 }
 
+static int
+note_written(const Products *self, PyObject *result)
+{
+    PyObject *results = PyTuple_Pack(1, result);
+    PyObject *noted = results == NULL ? NULL : PyObject_CallOneArg(self->note_written, results);
+    Py_XDECREF(results);
+    Py_XDECREF(noted);
+    return noted == NULL ? -1 : 0;
+}
+
 /* Runs what an entry holds. `entry` is a copy with references of its own, since the table may be emptied meanwhile;
    the view of a result to be made is not filled yet. NULL without an error stands for the long way. */
 static PyObject *
@@ -155,11 +212,11 @@ run_entry(const Products *self, const Entry *entry, PyObject *const *arguments, 
         return NULL;
     }
     int failed = !is_given && !view_matrix(self->exchange, self->types, result, &views[2]);
-    failed = failed || count_call(entry->tally) < 0 ||
+    failed = failed || count_call(entry) < 0 ||
              self->exchange->current_stream(device_type, device, &stream) != 0;
     if (!failed) {
         void *const given[] = {views[0].data, views[1].data, views[2].data, stream};
-        failed = launch(self, arguments[0], entry, given) < 0;
+        failed = launch(self, arguments[0], entry, given) < 0 || (is_given && note_written(self, result) < 0);
     }
     if (failed) {
         Py_CLEAR(result);

@@ -1,6 +1,6 @@
 """The hot path of `mm` on tensors in C, where the extension was built and torch has functions for C."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorplay.extensions import extension
@@ -11,7 +11,9 @@ __all__ = ["direct_products"]
 _EXCHANGE = "__dlpack_c_exchange_api__"
 
 
-def direct_products(long_way: Callable[..., Any], allows_tf32: Callable[[], bool]) -> Any | None:
+def direct_products(
+    long_way: Callable[..., Any], allows_tf32: Callable[[], bool], note_written: Callable[[Sequence[Any]], object]
+) -> Any | None:
     """Return what multiplies tensors of torch as `long_way` does, by what was added to it; None where it cannot be.
 
     `long_way(context, a, b, out)` is called for whatever was not added, or is unusual. A layout is added with
@@ -29,6 +31,7 @@ def direct_products(long_way: Callable[..., Any], allows_tf32: Callable[[], bool
             types=(torch.Tensor, torch.nn.Parameter),
             allows_tf32=allows_tf32,
             grad_is_enabled=torch.is_grad_enabled,
+            note_written=note_written,
             long_way=long_way,
             launcher=None if launches is None else launches.launcher,
         )

@@ -85,7 +85,10 @@ class Groups:
             return None
         if not kind.is_ordered:
             edge.synchronize(arrays.device, arrays.stream)
-        return [kind.finished(result) for result in results] if out is None else list(results)
+        if out is None:
+            return [kind.finished(result) for result in results]
+        kind.note_written(out)
+        return list(out)
 
     def _made(
         self, kind: Kind, left: Arrays, sizes: list[tuple[int, int]], dtype: str

@@ -5,6 +5,7 @@ A library is never imported here: whoever hands over its array has done so.
 
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from tensorplay.errors import OperandError
@@ -61,6 +62,10 @@ class Kind(ABC):
     def finished(self, array: Any) -> Any:
         """Return a result that `empty` made, as people shall see it."""
         return array
+
+    def note_written(self, results: Sequence[Any]) -> None:
+        """Let the library know that arrays given for results have changed, where it keeps account of that."""
+        del results
 
     def allows_tf32(self) -> bool:
         """Return whether the library's user has allowed TF32 for products of float32."""

@@ -88,7 +88,7 @@ def multiply(
     is_vectored = is_float8(operand_dtype)
     where = result(kind, left.array, out, shape, turn, dtype=dtype, read=read, view=given, is_vectored=is_vectored)
     if 0 in shape:
-        return _outcome(kind, where, None, left, right)
+        return _outcome(kind, where, None, left, right, out)
     added: Operand | None = None
     if c is not None:
         added = _with_c(kind, c, where, shape, turn)
@@ -112,13 +112,15 @@ def multiply(
     # An addend that was copied into the result is not read directly either.
     is_direct = c is None or added is not None
     is_direct &= not any(each.is_copy for each in (left, right, bias, added) if each)
-    return _outcome(kind, where, resolved if is_direct else None, left, right)._replace(tf32=tf32)
+    return _outcome(kind, where, resolved if is_direct else None, left, right, out)._replace(tf32=tf32)
 
 
-def _outcome(kind: Kind, where: Result, resolved: Resolved | None, left: Operand, right: Operand) -> Outcome:
+def _outcome(kind: Kind, where: Result, resolved: Resolved | None, left: Operand, right: Operand, out: Any) -> Outcome:
     if where.target is not None:
         kind.assign(where.target, where.array)
         return Outcome(where.target, None, left.view, right.view, where.view)
+    if out is not None:
+        kind.note_written((out,))
     return Outcome(kind.finished(where.array), resolved, left.view, right.view, where.view)
 
 

@@ -1,6 +1,6 @@
 """Arrays of PyTorch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -8,7 +8,15 @@ from tensorplay.errors import OperandError
 from tensorplay.ops.device.kind import Kind, library
 from tensorplay.ops.device.view import DeviceView
 
-__all__ = ["TorchKind", "check_no_gradient", "dtype_names", "precision_switch", "quick_tf32_switch", "raw_stream"]
+__all__ = [
+    "TorchKind",
+    "check_no_gradient",
+    "dtype_names",
+    "precision_switch",
+    "quick_tf32_switch",
+    "raw_stream",
+    "written_note",
+]
 
 _NAMES = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2")
 
@@ -49,6 +57,22 @@ def quick_tf32_switch() -> Callable[[], bool]:
     older: Callable[[], bool] | None = getattr(torch._C, "_get_cublas_allow_tf32", None)
     switch = precision_switch()
     return older or (lambda: switch("cuda", "matmul") == "tf32")
+
+
+@cache
+def written_note() -> Callable[[Sequence[Any]], object]:
+    """Return the function that counts tensors as changed, so that torch refuses a `backward()` over what was there.
+
+    torch's own takes many tensors since 2.5, and one before.
+    """
+    torch = library("torch")
+    try:
+        many: Callable[[Sequence[Any]], object] = torch._C._increment_version
+        many((torch.empty(0),))
+    except (TypeError, AttributeError):
+        one = getattr(torch.autograd.graph, "increment_version", None)
+        return len if one is None else lambda results: [one(result) for result in results]
+    return many
 
 
 def check_no_gradient(*tensors: Any) -> None:
@@ -105,6 +129,10 @@ class TorchKind(Kind):
         """Copy by torch, which refuses an output whose elements share memory."""
         with library("torch").no_grad():
             out.copy_(value)
+
+    def note_written(self, results: Sequence[Any]) -> None:
+        """Count them as changed."""
+        written_note()(results)
 
     def allows_tf32(self) -> bool:
         """Return what `torch.backends.cuda.matmul` says."""

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from tensorplay.ops.device.product import Outcome
 from tensorplay.ops.device.torch_direct import remember
-from tensorplay.ops.device.torch_kind import raw_stream
+from tensorplay.ops.device.torch_kind import raw_stream, written_note
 from tensorplay.runtime.context import TuningContext
 
 __all__ = ["ScaledCall", "keep_outcome", "run_known", "scaled_call"]
@@ -71,6 +71,8 @@ def run_known(context: TuningContext, call: ScaledCall, alpha: float) -> Any:
         direct.run(*operands)
     except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
         context.recover(direct, error, *operands)
+    if call.out is not None:
+        written_note()((out,))
     return out
 
 

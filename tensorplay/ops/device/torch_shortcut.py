@@ -15,7 +15,7 @@ from tensorplay.ops.device import affine, products, torch_host
 from tensorplay.ops.device.compiled import direct_products
 from tensorplay.ops.device.kinds import device_kind
 from tensorplay.ops.device.torch_direct import Direct, note_addresses, remember
-from tensorplay.ops.device.torch_kind import precision_switch, quick_tf32_switch, raw_stream
+from tensorplay.ops.device.torch_kind import precision_switch, quick_tf32_switch, raw_stream, written_note
 from tensorplay.runtime.context import TuningContext
 
 __all__ = ["TorchShortcut", "torch_shortcut"]
@@ -36,13 +36,14 @@ class TorchShortcut:
         `mm(context, a, b, out)` multiplies two matrices: `mm_in_python`, or what stands before it in C.
     """
 
-    __slots__ = ("_allows_tf32", "_precision", "_products", "_stream_of", "mm")
+    __slots__ = ("_allows_tf32", "_note_written", "_precision", "_products", "_stream_of", "mm")
 
     def __init__(self) -> None:
         self._stream_of = raw_stream()
         self._precision = precision_switch()
         self._allows_tf32 = quick_tf32_switch()
-        self._products = direct_products(self.mm_in_python, self._allows_tf32)
+        self._note_written = written_note()
+        self._products = direct_products(self.mm_in_python, self._allows_tf32, self._note_written)
         # One without entries is false.
         self.mm: Any = self.mm_in_python if self._products is None else self._products
 
@@ -69,6 +70,7 @@ class TorchShortcut:
             direct.launch(left, right, into, stream)
         except Exception as error:  # noqa: BLE001 - the first choice decides whose fault it was
             context.recover(direct, error, left, right, into, 0, 0, 1.0, 0.0, stream)
+        self._note_written((out,))
         return out
 
     def _found_mm(self, context: TuningContext, a: Any, b: Any, out: Any, left: int, right: int, into: int) -> Any:
@@ -93,6 +95,7 @@ class TorchShortcut:
             direct.launch(left, right, into, stream)
         except Exception as error:  # noqa: BLE001 - as above
             context.recover(direct, error, left, right, into, 0, 0, 1.0, 0.0, stream)
+        self._note_written((out,))
         return out
 
     def _new_mm(self, context: TuningContext, a: Any, b: Any) -> Any:
@@ -169,7 +172,8 @@ class TorchShortcut:
         is_there = left and right and (bias is None or bias_at) and (out is None or into)
         if direct is None or not is_there or not self._is_precision_of(direct):
             return self._long_fused(name, context, key, a, b, bias, out, alpha, activation)
-        if out is None:
+        is_given = out is not None
+        if not is_given:
             out = a.new_empty(direct.shape)
             into = out.data_ptr()
         elif direct.overlaps(left, right, bias_at, into):
@@ -180,6 +184,8 @@ class TorchShortcut:
             direct.run(*operands)
         except Exception as error:  # noqa: BLE001 - as above
             context.recover(direct, error, *operands)
+        if is_given:
+            self._note_written((out,))
         return out
 
     @staticmethod

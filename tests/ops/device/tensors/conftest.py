@@ -2,7 +2,7 @@
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
@@ -29,6 +29,8 @@ class FakeTensor:
         self.device = f"cuda:{device}" if device >= 0 else "cpu"
         self.is_cuda, self.requires_grad, self.layout = device >= 0, requires_grad, layout
         self.conjugated = False
+        # How often it was changed.
+        self._version = 0
         self.numbers: Any = None
 
     def data_ptr(self) -> int:
@@ -85,6 +87,7 @@ class FakeTensor:
 
     def copy_(self, other: "FakeTensor") -> None:
         self.host[...] = other.host
+        self._version += 1
 
 
 class FakeParameter(FakeTensor):
@@ -201,6 +204,12 @@ def capsule_of(exchange: Exchange) -> object:
     return new(ctypes.addressof(exchange), CAPSULE_NAME, None)
 
 
+def count_change(tensors: Iterable[FakeTensor]) -> None:
+    """As torch's own, which takes many tensors."""
+    for tensor in tensors:
+        tensor._version += 1
+
+
 @pytest.fixture(params=["hits in Python", "hits in C"])
 def torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Return a fake torch, with what its users can switch as attributes `grad`, `precision` and `stream`.
@@ -211,6 +220,8 @@ def torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     for name in torch_kind._NAMES:
         setattr(module, name, f"torch.{name}")
     module.Tensor, module.strided, module.contiguous_format = FakeTensor, "strided", "contiguous"
+    module.empty = lambda size: FakeTensor(np.empty(size, np.float32), -1)
+    module.autograd = SimpleNamespace(graph=SimpleNamespace())
     module.mm = module.bmm = module.matmul = multiplied
     module.addmm = added
     functional = SimpleNamespace(linear=through_layer, relu=activated("relu"), gelu=activated("gelu"))
@@ -221,6 +232,7 @@ def torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     module._C = SimpleNamespace(
         _cuda_getCurrentRawStream=lambda device: module.stream + device,
         _get_fp32_precision_getter=lambda *_: module.precision,
+        _increment_version=count_change,
     )
     exchange = exchange_of(module)
     if request.param == "hits in C":
@@ -235,6 +247,7 @@ def torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         torch_kind.raw_stream,
         torch_kind.precision_switch,
         torch_kind.quick_tf32_switch,
+        torch_kind.written_note,
         torch_shortcut.torch_shortcut,
     )
     for each in made:

@@ -223,6 +223,7 @@ def test_what_interrupts_a_call_is_raised(known: tuple[Any, Any, Any], torch: An
                 types=(torch.Tensor,),
                 allows_tf32=interrupted if name == "precision" else lambda: False,
                 grad_is_enabled=interrupted if name != "precision" else lambda: False,
+                note_written=len,
                 long_way=lambda *_: pytest.fail("it was not asked for"),
                 launcher=None,
             )
@@ -334,6 +335,7 @@ def test_what_cannot_be_asked_is_not_made(torch: Any, changed: dict[str, Any], e
         "types": (torch.Tensor,),
         "allows_tf32": bool,
         "grad_is_enabled": bool,
+        "note_written": len,
         "long_way": print,
         "launcher": None,
     }
