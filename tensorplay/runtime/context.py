@@ -21,6 +21,7 @@ from tensorplay.runtime.resolution import Action, Decision, EntryState, Facts, R
 from tensorplay.runtime.resolved import Resolved, concerns, stream_of, unless_capturing
 from tensorplay.runtime.settings_table import setting_of
 from tensorplay.runtime.steering import Steering
+from tensorplay.runtime.tuner import Measurement
 from tensorplay.typing import Clock
 
 __all__ = ["TuningContext"]
@@ -126,7 +127,7 @@ class TuningContext(Steering):
             return self._settle(self._select(signature, problem, backend), signature, decision.reason)
         if decision.action is Action.MEASURE:
             measurement = self._measure(device, signature, problem, backend)
-            if measurement is None:
+            if not isinstance(measurement, Measurement):
                 return self._resolve(problem, backend, stream)
             tally = self._ledger.counters.tally(signature, Reason.REPLAYED)
             first_choice = partial(self._first_choice, problem, backend)

@@ -111,7 +111,7 @@ class Deferred(Measuring):
 
     def _measure(
         self, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
-    ) -> Measurement | None:
+    ) -> Measurement | Verdict | None:
         """Do as `Measuring` does; what it did not foresee is raised, and counts against the signature."""
         try:
             return super()._measure(device, signature, problem, backend)

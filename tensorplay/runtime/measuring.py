@@ -12,11 +12,13 @@ from tensorplay.gemm import DEFAULT, GemmProblem, Signature, signature_of
 from tensorplay.interrupts import is_of_a_handler
 from tensorplay.locks import ForkSafeLock
 from tensorplay.measure.budget import Deadline
+from tensorplay.measure.report import UNDECIDED, Verdict
 from tensorplay.measure.search_memory import SearchMemory
 from tensorplay.measure.selection import select_in_process
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.archive import Archive
 from tensorplay.runtime.device_results import DeviceResults
+from tensorplay.runtime.kernel_failure import has_failed
 from tensorplay.runtime.known_killers import KnownKillers
 from tensorplay.runtime.ledger import Evidence, Ledger
 from tensorplay.runtime.newest import keep_newest
@@ -122,8 +124,13 @@ class Measuring(Archive):
 
     def _measure(
         self, device: DeviceResults, signature: Signature, problem: GemmProblem, backend: Backend
-    ) -> Measurement | None:
-        """Measure and record; None when another thread did so meanwhile, or when it cannot be done, now or at all."""
+    ) -> Measurement | Verdict | None:
+        """Measure and record; None when another thread did so meanwhile, or when it cannot be done, now or at all.
+
+        A busy machine, or a budget that holds too few pairs, ends a measurement with the first choice although nothing
+        was really compared. That is better than nothing, and worse than what an earlier measurement has confirmed. So
+        a winner that was there, and runs, stays then: what comes back is the verdict that it stays in spite of.
+        """
         met = device.results.get(signature)
         if self._is_interrupted():
             return None
@@ -139,12 +146,29 @@ class Measuring(Archive):
                     raise
                 self._give_up(signature, error)
                 return None
+            if met is not None and self._stays(device, met, measurement, backend):
+                verdict = measurement.report.verdict
+                reason = f"nothing was decided ({verdict}); the earlier winner stays"
+                self.listeners.tell(events.TUNING_FAILED, op=signature.op, params=signature.params, reason=reason)
+                return verdict
             # Recorded before the lock is given up, so that whoever waited finds it.
             evidence = self._record(device, measurement, met, backend)
         if evidence is None:
             return None
         self._tell(device, measurement.entry, met, evidence)
         return measurement
+
+    def _stays(self, device: DeviceResults, met: Entry, measurement: Measurement, backend: Backend) -> bool:
+        """Return whether nothing was decided now, and what was met before runs and was not as undecided."""
+        report = measurement.report
+        if report.verdict not in UNDECIDED or has_failed(met.kernel, report):
+            return False
+        _, state = self._recorded(device, met.signature, measurement.plan.problem, backend)
+        if state not in {EntryState.WINNER, EntryState.DEFAULT}:
+            return False
+        # Where nothing explains it, a person or an older file chose it.
+        found = device.explanations.find(met.signature, met)
+        return found is None or found.verdict not in UNDECIDED
 
     def _record(
         self, device: DeviceResults, measurement: Measurement, met: Entry | None, backend: Backend

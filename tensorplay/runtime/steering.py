@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from tensorplay.database.written_line import WrittenLine
 from tensorplay.errors import TensorPlayError
 from tensorplay.gemm import GemmProblem, Signature, parse_signature, signature_of
+from tensorplay.measure.report import Verdict
 from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.explaining import Explaining
 from tensorplay.runtime.listeners import REJECTED, UNTUNED, WINNER
@@ -84,11 +85,16 @@ class Steering(Explaining):
         found = (device.written_at(signature) for device in self._met())
         return next((each for each in found if each is not None), None)
 
-    def measure_beside(self, problem: GemmProblem, *, again: bool = False) -> bool:
+    def measure_beside(self, problem: GemmProblem, *, again: bool = False) -> bool | Verdict:
         """Measure a problem on this thread, beside others that may capture graphs; return whether it has a winner.
 
-        What has a winner is measured only with `again`, and the new one takes its place. `TensorPlayError` when nothing
-        here runs its device, when it is of no family that is tuned, or when its winner is pinned.
+        What has a winner is measured only with `again`, and the new one takes its place; where nothing was decided, the
+        earlier one stays if it runs and was decided, and what is returned is the verdict in spite of which it does.
+
+        Raises
+        ------
+        TensorPlayError
+            When nothing here runs its device, when it is of no family that is tuned, or when its winner is pinned.
         """
         backend = self.backend(problem.device)
         with backend.beside_captures():
@@ -105,7 +111,7 @@ class Steering(Explaining):
             self._ledger.try_again()
             found = self._measure(device, signature, problem, backend)
             self._invalidate()
-            return found is not None
+            return found if isinstance(found, Verdict) else found is not None
 
     def reresolve(self) -> None:
         """Let every product be decided anew at its next call, by what is recorded and set then."""

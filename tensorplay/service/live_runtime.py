@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tensorplay.gemm import Signature, parse_signature
 from tensorplay.locks import ForkSafeLock
-from tensorplay.measure.report import CandidateReport, SelectionReport
+from tensorplay.measure.report import CandidateReport, SelectionReport, Verdict
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.rejections import Rejection
@@ -218,6 +218,8 @@ class LiveRuntime:
         """
         before = self.context.recorded_of([signature])
         is_settled = self.context.measure_beside(parse_signature(*signature), again=again)
+        if isinstance(is_settled, Verdict):
+            return Tuned(f"nothing was decided ({is_settled}): its earlier winner stays", is_skipped=False)
         after = self.context.recorded_of([signature])
         # Its file may have been read just now.
         is_same = (

@@ -84,7 +84,7 @@ class Unchanging:
         """Raise `TensorPlayError`."""
         raise TensorPlayError(f"{problem} cannot be measured here; run `tensorplay tune` with the untuned file")
 
-    def measure_beside(self, problem: GemmProblem, *, again: bool = False) -> bool:
+    def measure_beside(self, problem: GemmProblem, *, again: bool = False) -> NoReturn:
         """Raise `TensorPlayError`."""
         del again
         self.tune(problem)

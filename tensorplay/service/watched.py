@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from tensorplay.database.written_line import WrittenLine
 from tensorplay.gemm import GemmProblem, Signature
+from tensorplay.measure.report import Verdict
 from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.listeners import Listeners
 from tensorplay.runtime.merge_report import FileFault, MergeReport
@@ -129,7 +130,7 @@ class WatchedContext(Protocol):
     def save_results(self, device: str, path: str) -> None:
         """Rewrite a results file."""
 
-    def measure_beside(self, problem: GemmProblem, *, again: bool = False) -> bool:
+    def measure_beside(self, problem: GemmProblem, *, again: bool = False) -> bool | Verdict:
         """Measure a problem now."""
 
     def configure(self, **settings: object) -> AbstractContextManager[None]:

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorplay.database.csv_text import parse_results
-from tensorplay.distributed.remeasuring import RemeasuringContext, has_failed
+from tensorplay.distributed.remeasuring import RemeasuringContext
 from tensorplay.gemm import DEFAULT, GemmProblem, dtype_of_name, signature_of
 from tensorplay.measure.report import UNDECIDED, CandidateReport, SelectionReport, Verdict
 from tensorplay.runtime.context import TuningContext
+from tensorplay.runtime.kernel_failure import has_failed
 from tensorplay.testing import ScriptedBackend, scripted_kernel
 from tensorplay.testing.scripted_timer import Script, steady, with_outliers
 

@@ -50,6 +50,22 @@ def test_a_job_measures_for_later_while_the_feature_is_off(
     assert context.calls_of(OP, run(4)) == {"replayed": 1}
 
 
+def test_measuring_again_takes_no_decided_winner_away_without_deciding_anything(
+    client: httpx.Client, context: TuningContext
+) -> None:
+    def ended(**further: Any) -> Any:
+        started = client.post("jobs", json=source(4) | further).json()["id"]
+        return client.get(f"jobs/{started}", params={"wait": 10}).json()
+
+    assert ended()["state"] == "succeeded"
+    (before,) = context.get_results()
+    again = ended(kind="retune", budget={"max_tuning_samples": 2})
+    assert (again["state"], again["failed"]) == ("failed", 1)
+    assert again["failures"][0]["reason"] == "nothing was decided (insufficient budget): its earlier winner stays"
+    assert context.get_results() == [before]
+    assert ended(kind="retune")["state"] == "succeeded"
+
+
 def test_the_same_key_starts_no_second_job(client: httpx.Client) -> None:
     headers = {"Idempotency-Key": "mine"}
     first, again = (client.post("jobs", json=source(4), headers=headers).json()["id"] for _ in range(2))
