@@ -8,7 +8,7 @@ extensions = [
         sources=["tensorplay/ops/device/_direct.c"],
         depends=[
             "tensorplay/backends/cublaslt/_launch.h",
-            *(f"tensorplay/ops/device/_{name}.h" for name in ("entries", "exchange", "flags", "known", "run")),
+            *(f"tensorplay/ops/device/_{name}.h" for name in ("entries", "exchange", "run", "table")),
         ],
         optional=True,
     ),

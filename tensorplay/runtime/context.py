@@ -17,6 +17,7 @@ from tensorplay.interrupts import is_of_a_handler
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.device_results import DeviceResults
 from tensorplay.runtime.notice import logger
+from tensorplay.runtime.plans import Plans
 from tensorplay.runtime.resolution import Action, Decision, EntryState, Facts, Reason, decide
 from tensorplay.runtime.resolved import Resolved, concerns, stream_of, unless_capturing
 from tensorplay.runtime.settings_table import setting_of
@@ -52,9 +53,8 @@ class TuningContext(Steering):
         The master switch, for the hot path to read. Set by `enable()` only.
     workspace_mib : int or None
         The ceiling of scratch memory in MiB, None for the default: only another one is part of a signature.
-    plans : dict
-        What each operand layout resolved to, filled by `tensorplay.ops`. Replaced as a whole when anything
-        changes, so that whoever resolves must store into the dict that it read before.
+    plans : Plans
+        What operands resolved to, for `tensorplay.ops` to fill: whoever resolves stores into those it read before.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class TuningContext(Steering):
             backends or {},
             clock,
         )
-        self.plans: dict[Any, Resolved] = {}
+        self.plans = Plans()
         self.enabled = self._settings.enabled
         self.workspace_mib = self._changed_workspace()
         self._settings.on_change(self._setting_changed)
@@ -203,11 +203,11 @@ class TuningContext(Steering):
         self.listeners.tell(events.SETTING, name=name, old=old, new=new)
 
     def _invalidate(self) -> None:
-        self.plans = {}
+        self.plans = Plans()
 
     def _renew(self, signature: Signature) -> None:
         before = self.plans
-        kept = {key: resolved for key, resolved in list(before.items()) if not concerns(resolved, signature)}
+        kept = Plans({key: each for key, each in list(before.items()) if not concerns(each, signature)})
         # In one step, for all threads; whoever resolved by what was true before keeps it in the dict that is gone.
         if len(kept) < len(before):
             self.plans = kept

@@ -49,12 +49,10 @@ def known(torch: Any, context: TuningContext) -> tuple[Any, Any, Any]:
     return a, b, out
 
 
-def in_c() -> Any:
-    """Return what multiplies in C; skips where it cannot."""
-    products = torch_shortcut().mm
-    if extension("tensorplay.ops.device._direct") is None or not hasattr(products, "add"):
+def in_c() -> None:
+    """Skip where hits are not in C."""
+    if extension("tensorplay.ops.device._direct") is None or not hasattr(torch_shortcut().mm, "add"):
         pytest.skip("hits are not in C here: no extension, or a torch without functions for it")
-    return products
 
 
 def error_of(found: Any, a: Any, b: Any) -> float:
@@ -75,9 +73,9 @@ def test_hits_are_right_for_tensors_that_come_and_go(torch: Any, name: str) -> N
 
 
 def test_hits_are_taken_in_c_and_counted(known: tuple[Any, Any, Any], context: TuningContext) -> None:
-    products = in_c()
+    in_c()
     a, b, out = known
-    assert len(products) == 2
+    assert len(context.plans.table) == 2  # type: ignore[arg-type]  # it is one in C
     before = context.stats()["replayed"]
     for _ in range(10):
         tensorplay.mm(a, b, out=out)

@@ -9,25 +9,25 @@
 
 #include "_run.h"
 
-static Entry *
-entry_of(const Products *self, PyObject *plans, PyObject *const *arguments, Tensor *tensors)
+/* Takes context, a, b and out. NULL without an error stands for the long way. */
+static PyObject *
+multiply_known(const Products *self, const Table *table, PyObject *const *arguments)
 {
+    Operands operands;
     Layout layout;
-    int is_given = arguments[3] != Py_None;
-    for (int place = 0; place < 2 + is_given; place++) {
-        if (!view_matrix(self->exchange, self->types, arguments[1 + place], &tensors[place])) {
-            return NULL;
-        }
-    }
-    if (plans != self->entries->plans ||
-        !layout_of(&tensors[0], &tensors[1], is_given ? &tensors[2] : NULL, &layout)) {
+    if (!view_operands(self->exchange, self->types, arguments + 1, &operands)) {
         return NULL;
     }
-    Entry *entry = find_entry(self->entries, &layout);
-    if (entry != NULL && is_given && overlaps(entry, &tensors[0], &tensors[1], &tensors[2])) {
+    describe(&operands, &layout);
+    const Entry *entry = find_entry(table, &layout);
+    if (entry == NULL || (operands.has_result && overlaps(entry, &operands))) {
         return NULL;
     }
-    return entry;
+    Known known = entry->known;
+    hold(&known);
+    PyObject *result = run_known(self, &known, arguments, &operands);
+    drop(&known);
+    return result;
 }
 
 static PyObject *
@@ -42,15 +42,11 @@ multiply(PyObject *callable, PyObject *const *arguments, size_t flagged, PyObjec
     if (plans == NULL) {
         return NULL;
     }
-    Tensor views[OPERANDS];
-    Entry *found = entry_of(self, plans, arguments, views);
+    Table *table = table_of(plans, constants.table);
     Py_DECREF(plans);
-    PyObject *result = NULL;
-    if (found != NULL) {
-        Entry entry = *found;
-        hold_entry(&entry);
-        result = run_entry(self, &entry, arguments, views);
-        drop_entry(&entry);
+    if (table != NULL) {
+        PyObject *result = multiply_known(self, table, arguments);
+        Py_DECREF(table);
         if (result != NULL || PyErr_Occurred()) {
             return result;
         }
@@ -58,36 +54,40 @@ multiply(PyObject *callable, PyObject *const *arguments, size_t flagged, PyObjec
     return PyObject_Vectorcall(self->long_way, arguments, 4, NULL);
 }
 
+/* 1 where an entry was put into the table of the plans, which takes its references; 0 where not, -1 with an error. */
+static int
+put(const Products *self, PyObject *plans, PyObject *const *tensors, Entry *entry)
+{
+    Operands operands;
+    if (!view_operands(self->exchange, self->types, tensors, &operands)) {
+        return 0;
+    }
+    describe(&operands, &entry->layout);
+    Table *table = table_of(plans, constants.table);
+    table = table != NULL ? table : give_table(plans, constants.table);
+    if (table == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    int is_put = put_entry(table, entry);
+    Py_DECREF(table);
+    return is_put;
+}
+
 static PyObject *
 add(PyObject *object, PyObject *const *arguments, Py_ssize_t count)
 {
-    Products *self = (Products *)object;
-    if (count != 5) {
-        return PyErr_Format(PyExc_TypeError, "add takes plans, direct, a, b and out, not %zd arguments", count);
+    const Products *self = (const Products *)object;
+    if (count != 6) {
+        return PyErr_Format(PyExc_TypeError, "add takes plans, direct, check, a, b and out, not %zd arguments", count);
     }
     Entry made;
     memset(&made, 0, sizeof(Entry));
-    if (read_entry(arguments[1], &made) < 0) {
-        drop_entry(&made);
-        return NULL;
+    int is_put = read_direct(arguments[1], arguments[2], &made);
+    is_put = is_put < 0 ? is_put : put(self, arguments[0], arguments + 3, &made);
+    if (is_put <= 0) {
+        drop(&made.known);
     }
-    Tensor tensors[OPERANDS];
-    int is_given = arguments[4] != Py_None, are_matrices = 1;
-    for (int place = 0; place < 2 + is_given; place++) {
-        are_matrices &= view_matrix(self->exchange, self->types, arguments[2 + place], &tensors[place]);
-    }
-    if (are_matrices && layout_of(&tensors[0], &tensors[1], is_given ? &tensors[2] : NULL, &made.layout)) {
-        put_entry(self->entries, arguments[0], &made);
-        Py_RETURN_TRUE;
-    }
-    drop_entry(&made);
-    Py_RETURN_FALSE;
-}
-
-static Py_ssize_t
-length(PyObject *object)
-{
-    return ((Products *)object)->entries->count;
+    return is_put < 0 ? NULL : PyBool_FromLong(is_put);
 }
 
 static int
@@ -96,23 +96,20 @@ traverse(PyObject *object, visitproc visit, void *arg)
     Products *self = (Products *)object;
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->types);
+    Py_VISIT(self->allows_tf32);
     Py_VISIT(self->note_written);
     Py_VISIT(self->long_way);
-    int told = visit_flags(&self->flags, visit, arg);
-    return told || self->entries == NULL ? told : visit_entries(self->entries, visit, arg);
+    return 0;
 }
 
 static int
 clear(PyObject *object)
 {
     Products *self = (Products *)object;
-    if (self->entries != NULL) {
-        forget_entries(self->entries);
-    }
     Py_CLEAR(self->types);
+    Py_CLEAR(self->allows_tf32);
     Py_CLEAR(self->note_written);
     Py_CLEAR(self->long_way);
-    clear_flags(&self->flags);
     return 0;
 }
 
@@ -122,7 +119,6 @@ deallocate(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     clear(object);
-    PyMem_Free(((Products *)object)->entries);
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -130,20 +126,20 @@ deallocate(PyObject *object)
 static PyObject *
 new_products(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    static char *words[] = {"exchange", "types", "allows_tf32", "grad_is_enabled", "note_written", "long_way",
-                            "launcher", NULL};
-    PyObject *capsule, *types, *allows_tf32, *grad_is_enabled, *note_written, *long_way, *launcher;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO!OOOOO", words, &capsule, &PyTuple_Type, &types,
-                                     &allows_tf32, &grad_is_enabled, &note_written, &long_way, &launcher)) {
+    static char *words[] = {"exchange", "types", "allows_tf32", "note_written", "long_way", "launcher", NULL};
+    PyObject *capsule, *types, *allows_tf32, *note, *long_way, *launcher;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO!OOOO", words, &capsule, &PyTuple_Type, &types,
+                                     &allows_tf32, &note, &long_way, &launcher)) {
         return NULL;
     }
     const Launcher *launches = launcher == Py_None ? NULL : PyCapsule_GetPointer(launcher, LAUNCHER_CAPSULE);
     if (launches == NULL && launcher != Py_None) {
         return NULL;
     }
-    if (PyTuple_GET_SIZE(types) == 0 || !PyType_Check(PyTuple_GET_ITEM(types, 0))) {
-        PyErr_Format(PyExc_ValueError, "types is %R; allowed: a tuple of types, at least one", types);
-        return NULL;
+    for (Py_ssize_t place = 0; place == 0 || place < PyTuple_GET_SIZE(types); place++) {
+        if (place >= PyTuple_GET_SIZE(types) || !PyType_Check(PyTuple_GET_ITEM(types, place))) {
+            return PyErr_Format(PyExc_ValueError, "types is %R; allowed: a tuple of types, at least one", types);
+        }
     }
     const Exchange *exchange = exchange_of(capsule);
     Products *self = exchange == NULL ? NULL : (Products *)type->tp_alloc(type, 0);
@@ -154,24 +150,18 @@ new_products(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
     self->exchange = exchange;
     self->launcher = launches;
     self->types = Py_NewRef(types);
-    self->note_written = Py_NewRef(note_written);
+    self->allows_tf32 = Py_NewRef(allows_tf32);
+    self->note_written = Py_NewRef(note);
     self->long_way = Py_NewRef(long_way);
-    self->entries = PyMem_Calloc(1, sizeof(Entries));
-    if (self->entries == NULL) {
-        PyErr_NoMemory();
-    }
-    if (self->entries == NULL || find_flags(&self->flags, (PyTypeObject *)PyTuple_GET_ITEM(types, 0), grad_is_enabled, allows_tf32) < 0) {
-        Py_DECREF(self);
-        return NULL;
-    }
     return (PyObject *)self;
 }
 
-PyDoc_STRVAR(products_doc, "DirectProducts(exchange, types, allows_tf32, grad_is_enabled, note_written, long_way, launcher)\n--\n\n"
+PyDoc_STRVAR(products_doc, "DirectProducts(exchange, types, allows_tf32, note_written, long_way, launcher)\n--\n\n"
                            "Multiplies tensors of these types by what was added for their layout, else the long way.");
-PyDoc_STRVAR(add_doc, "add(plans, direct, a, b, out, /)\n--\n\n"
-                      "Let such tensors be multiplied by `direct` for as long as the context has these plans; False\n"
-                      "where they are of other types, or no matrices in memory.");
+PyDoc_STRVAR(add_doc, "add(plans, direct, check, a, b, out, /)\n--\n\n"
+                      "Let such tensors be multiplied by `direct` for as long as the context has these plans and `check`\n"
+                      "passes, which need not look at sizes and strides; False\n"
+                      "where they are of other types, or no matrices in memory, or the plans have no room for a table.");
 
 static PyMethodDef methods[] = {
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, add_doc},
@@ -191,7 +181,6 @@ static PyType_Slot type_slots[] = {
     {Py_tp_dealloc, deallocate},
     {Py_tp_methods, methods},
     {Py_tp_members, members},
-    {Py_sq_length, length},
     {Py_tp_doc, (void *)products_doc},
     {0, NULL},
 };
@@ -210,18 +199,8 @@ make_constants(void)
         PyObject **place;
         const char *text;
     } texts[] = {
-        {&constants.plans, "plans"},
-        {&constants.check, "check"},
-        {&constants.tf32, "tf32"},
-        {&constants.tally, "tally"},
-        {&constants.launch, "launch"},
-        {&constants.shape, "shape"},
-        {&constants.calls, "calls"},
-        {&constants.new_empty, "new_empty"},
-        {&constants.recover, "recover"},
-        {&constants.left_bytes, "left_bytes"},
-        {&constants.right_bytes, "right_bytes"},
-        {&constants.out_bytes, "out_bytes"},
+        {&constants.plans, "plans"},         {&constants.table, "table"},     {&constants.calls, "calls"},
+        {&constants.new_empty, "new_empty"}, {&constants.recover, "recover"},
     };
     for (size_t place = 0; place < sizeof(texts) / sizeof(texts[0]); place++) {
         if ((*texts[place].place = PyUnicode_InternFromString(texts[place].text)) == NULL) {
@@ -229,23 +208,27 @@ make_constants(void)
         }
     }
     constants.one = PyLong_FromLong(1);
-    constants.none = PyLong_FromLong(0);
+    constants.zero = PyLong_FromLong(0);
     constants.alpha = PyFloat_FromDouble(1.0);
     constants.beta = PyFloat_FromDouble(0.0);
-    return constants.beta == NULL || constants.alpha == NULL || constants.none == NULL || constants.one == NULL ? -1
-                                                                                                                : 0;
+    int is_made = constants.one != NULL && constants.zero != NULL && constants.alpha != NULL && constants.beta != NULL;
+    return is_made ? 0 : -1;
 }
 
 static int
 add_type(PyObject *module)
 {
-    if (constants.plans == NULL && make_constants() < 0) {
+    if (constants.beta == NULL && make_constants() < 0) {
         return -1;
     }
-    PyObject *type = PyType_FromModuleAndSpec(module, &type_spec, NULL);
+    PyObject *of_table = PyType_FromModuleAndSpec(module, &table_spec, NULL);
+    PyObject *type = of_table == NULL ? NULL : PyType_FromModuleAndSpec(module, &type_spec, NULL);
     if (type == NULL) {
+        Py_XDECREF(of_table);
         return -1;
     }
+    /* Never given back: tables may outlive the module. */
+    table_type = (PyTypeObject *)of_table;
     int failed = PyModule_AddType(module, (PyTypeObject *)type);
     Py_DECREF(type);
     return failed;

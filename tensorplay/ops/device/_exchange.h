@@ -9,7 +9,7 @@
 #include <Python.h>
 #include <stdint.h>
 
-enum { DLPACK_MAJOR = 1, DLPACK_COMPLEX = 5 };
+enum { DLPACK_MAJOR = 1 };
 
 /* DLTensor: the data type's code, bits and lanes are one number here. */
 typedef struct {
@@ -48,41 +48,36 @@ exchange_of(PyObject *capsule)
     return exchange;
 }
 
+/* Which of the types an object is of, -1 for none: a subclass may mean anything by its values. */
 static int
-is_of(PyObject *types, const PyObject *object)
+place_of(PyObject *types, const PyObject *object)
 {
     for (Py_ssize_t place = 0; place < PyTuple_GET_SIZE(types); place++) {
         if ((PyObject *)Py_TYPE(object) == PyTuple_GET_ITEM(types, place)) {
-            return 1;
+            return (int)place;
         }
     }
-    return 0;
+    return -1;
 }
 
-/* 1 where it is a matrix of one of the types, in memory; 0 where it is another thing. No error is left. What is pointed to is
+/* Returns as `place_of` does for a matrix in memory, and -1 for another thing. No error is left. What is pointed to is
    the object's own, and may be gone once other Python code has run. */
 static int
 view_matrix(const Exchange *exchange, PyObject *types, PyObject *object, Tensor *tensor)
 {
-    if (!is_of(types, object)) {
-        return 0;
+    int place = place_of(types, object);
+    if (place < 0) {
+        return -1;
     }
     if (exchange->view(object, tensor) != 0) {
         PyErr_Clear();
-        return 0;
+        return -1;
     }
     if (tensor->ndim != 2 || tensor->data == NULL || tensor->strides == NULL) {
-        return 0;
+        return -1;
     }
     tensor->data = (char *)tensor->data + tensor->byte_offset;
-    return 1;
-}
-
-static int
-is_complex(const Tensor *tensor)
-{
-    const uint8_t *code = (const uint8_t *)&tensor->dtype;
-    return *code == DLPACK_COMPLEX;
+    return place;
 }
 
 #endif

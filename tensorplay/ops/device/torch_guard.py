@@ -10,16 +10,25 @@ from typing import Any
 
 from tensorplay.ops.device.kind import library
 
-__all__ = ["guard_name", "guard_of"]
+__all__ = ["Check", "guard_name", "guard_of", "guard_of_kind"]
 
 Check = Callable[..., bool]
 
 
 def guard_of(*tensors: Any) -> Check:
     """Return the check that such tensors pass, in that order, and no others."""
+    return _guard(tensors, has_layout=True)
+
+
+def guard_of_kind(*tensors: Any) -> Check:
+    """Return a check that may leave sizes and strides out, for whoever has looked at those; it takes less long."""
+    return _guard(tensors, has_layout=False)
+
+
+def _guard(tensors: tuple[Any, ...], *, has_layout: bool) -> Check:
     # The compiler's check lets no tensor stand in two places.
     if len({id(tensor) for tensor in tensors}) == len(tensors):
-        compiled = _compiled(tensors)
+        compiled = _compiled(tensors, has_layout=has_layout)
         if compiled is not None and compiled(*tensors) is True:
             # It looks at what tensors require, but not at whether gradients are recorded.
             return _without_gradient(compiled) if any(tensor.requires_grad for tensor in tensors) else compiled
@@ -42,13 +51,13 @@ def _without_gradient(compiled: Check) -> Check:
     return check
 
 
-def _compiled(tensors: tuple[Any, ...]) -> Check | None:
+def _compiled(tensors: tuple[Any, ...], *, has_layout: bool) -> Check | None:
     try:
         guards = library("torch")._C._dynamo.guards
         made = guards.TensorGuards(
             *tensors,
-            dynamic_dims_sizes=[list(tensor.shape) for tensor in tensors],
-            dynamic_dims_strides=[list(tensor.stride()) for tensor in tensors],
+            dynamic_dims_sizes=[list(tensor.shape) if has_layout else [None] * tensor.ndim for tensor in tensors],
+            dynamic_dims_strides=[list(tensor.stride()) if has_layout else [None] * tensor.ndim for tensor in tensors],
         )
     except (AttributeError, TypeError, RuntimeError):
         return None

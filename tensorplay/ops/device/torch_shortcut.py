@@ -15,8 +15,10 @@ from tensorplay.ops.device import affine, products, torch_host
 from tensorplay.ops.device.compiled import direct_products
 from tensorplay.ops.device.kinds import device_kind
 from tensorplay.ops.device.torch_direct import Direct, note_addresses, remember
+from tensorplay.ops.device.torch_guard import guard_of_kind
 from tensorplay.ops.device.torch_kind import precision_switch, quick_tf32_switch, raw_stream, written_note
 from tensorplay.runtime.context import TuningContext
+from tensorplay.runtime.plans import Plans
 
 __all__ = ["TorchShortcut", "torch_shortcut"]
 
@@ -87,7 +89,7 @@ class TorchShortcut:
             return self._long_mm(context, key, a, b, out)
         if -direct.left_bytes < left - into < direct.out_bytes or -direct.right_bytes < right - into < direct.out_bytes:
             return self._long_mm(context, None, a, b, out)
-        if self._products is None or not self._products.add(plans, direct, a, b, out):
+        if not self._is_added(plans, direct, a, b, out):
             note_addresses(plans, direct, (left, right, into, None))
         direct.tally.calls += 1
         stream = self._stream_of(direct.device)
@@ -111,8 +113,7 @@ class TorchShortcut:
             return self._long_mm(context, None, a, b, None)
         if direct is None or not (left and right) or not self._is_precision_of(direct):
             return self._long_mm(context, key, a, b, None)
-        if self._products is not None:
-            self._products.add(plans, direct, a, b, None)
+        self._is_added(plans, direct, a, b, None)
         out = a.new_empty(direct.shape)
         into = out.data_ptr()
         direct.tally.calls += 1
@@ -122,6 +123,13 @@ class TorchShortcut:
         except Exception as error:  # noqa: BLE001 - as above
             context.recover(direct, error, left, right, into, 0, 0, 1.0, 0.0, stream)
         return out
+
+    def _is_added(self, plans: Plans, direct: Direct, a: Any, b: Any, out: Any) -> bool:
+        """Return whether it will be found in C from now on."""
+        if self._products is None:
+            return False
+        check = guard_of_kind(*((a, b) if out is None else (a, b, out)))
+        return bool(self._products.add(plans, direct, check, a, b, out))
 
     def _is_precision_of(self, direct: Direct) -> bool:
         return direct.tf32 is None or (self._precision("cuda", "matmul") == "tf32") is direct.tf32

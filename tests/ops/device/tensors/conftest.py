@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import tensorplay as package
 from tensorplay.extensions import extension
 from tensorplay.ops.activation import activate
 from tensorplay.ops.device import kinds, torch_kind, torch_shortcut
 
 Array = NDArray[Any]
+# Here it is a fake device's arrays, whose type no checker knows.
+tensorplay: Any = package
 
 
 class FakeTensor:
@@ -181,10 +184,10 @@ def exchange_of(torch: Any) -> Exchange:
         code = {"f": 2, "c": 5}.get(tensor.host.dtype.kind)
         if code is None:
             return -1
-        numbers = (ctypes.c_int64 * (2 * tensor.ndim))(*tensor.shape, *tensor.stride())
-        # As long as the tensor: what is pointed to is its own.
-        tensor.numbers = numbers
-        at = ctypes.addressof(numbers)
+        if tensor.numbers is None:
+            # As long as the tensor, and in one place: what is pointed to is its own.
+            tensor.numbers = (ctypes.c_int64 * (2 * tensor.ndim))(*tensor.shape, *tensor.stride())
+        at = ctypes.addressof(tensor.numbers)
         device = (2, tensor.get_device()) if tensor.is_cuda else (1, 0)
         bits = 8 * tensor.host.itemsize
         into[0] = View(tensor.data_ptr(), *device, tensor.ndim, code, bits, 1, at, at + 8 * tensor.ndim, 0)
@@ -268,3 +271,30 @@ def put(torch: Any) -> Callable[[Array], FakeTensor]:
         return made
 
     return moved
+
+
+@pytest.fixture
+def long(torch: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Return a list of the calls that went on to Python."""
+    calls: list[tuple[Any, ...]] = []
+    in_python = torch_shortcut.TorchShortcut.mm_in_python
+
+    def noted(self: torch_shortcut.TorchShortcut, context: Any, a: Any, b: Any, out: Any) -> Any:
+        calls.append((a, b, out))
+        return in_python(self, context, a, b, out)
+
+    monkeypatch.setattr(torch_shortcut.TorchShortcut, "mm_in_python", noted)
+    return calls
+
+
+@pytest.fixture
+def known(put: Callable[..., Any], long: list[tuple[Any, ...]]) -> tuple[Any, Any, Any]:
+    """Return tensors whose layout is known, with a result and without one."""
+    rng = np.random.default_rng(0)
+    a, b = (put(rng.uniform(-1, 1, shape).astype(np.float32)) for shape in ((8, 4), (4, 16)))
+    out = put(np.zeros((8, 16), np.float32))
+    for _ in range(3):
+        tensorplay.mm(a, b, out=out)
+        tensorplay.mm(a, b)
+    long.clear()
+    return a, b, out

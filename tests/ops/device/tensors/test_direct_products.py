@@ -1,10 +1,9 @@
 """Hits in C: which calls they take, what they look at in each, and what they keep."""
 
-import gc
 import sys
-import threading
-import weakref
 from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 import tensorplay as package
-from tensorplay.errors import OperandError
+from tensorplay.errors import LaunchError, OperandError
 from tensorplay.extensions import extension
-from tensorplay.ops.device.torch_shortcut import TorchShortcut, torch_shortcut
+from tensorplay.ops.device.torch_direct import Direct
 from tensorplay.runtime.context import TuningContext
-from tensorplay.runtime.process import use_context
+from tensorplay.runtime.plans import Plans
 
 Array = NDArray[Any]
 Put = Callable[..., Any]
@@ -30,33 +29,14 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def long(torch: Any, monkeypatch: pytest.MonkeyPatch) -> Long:
-    """Return a list of the calls that went on to Python."""
-    calls: Long = []
-    in_python = TorchShortcut.mm_in_python
-
-    def noted(self: TorchShortcut, context: TuningContext, a: Any, b: Any, out: Any) -> Any:
-        calls.append((a, b, out))
-        return in_python(self, context, a, b, out)
-
-    monkeypatch.setattr(TorchShortcut, "mm_in_python", noted)
-    return calls
-
-
-@pytest.fixture
-def known(put: Put, long: Long) -> tuple[Any, Any, Any]:
-    """Return tensors whose layout is known, with a result and without one."""
-    a, b, out = put(random(8, 4)), put(random(4, 16)), put(np.zeros((8, 16), np.float32))
-    for _ in range(3):
-        tensorplay.mm(a, b, out=out)
-        tensorplay.mm(a, b)
-    long.clear()
-    return a, b, out
-
-
 def random(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Array:
     return np.random.default_rng(seed + sum(shape)).uniform(-1, 1, shape).astype(dtype)
+
+
+def known_layouts(context: TuningContext) -> int:
+    """Return how many layouts the table in C has."""
+    table: Any = context.plans.table
+    return len(table)
 
 
 def close(found: Any, expected: Array) -> None:
@@ -74,7 +54,7 @@ def test_what_is_known_never_gets_to_python_again_whichever_tensors_it_is_of(
         close(tensorplay.mm(a, b), a.host @ b.host)
     assert long == []
     assert context.stats()["replayed"] == before + 10
-    assert len(torch_shortcut().mm) == 2
+    assert known_layouts(context) == 2
 
 
 def test_the_stream_is_that_of_the_call(known: tuple[Any, Any, Any], torch: Any, backend: Any) -> None:
@@ -91,7 +71,12 @@ def test_a_parameter_is_taken_where_no_gradient_is_recorded(
     a, b, out = known
     weight = torch.nn.Parameter(b.host)
     with torch.no_grad():
-        close(tensorplay.mm(a, weight, out=out), a.host @ b.host)
+        for _ in range(3):
+            close(tensorplay.mm(a, weight, out=out), a.host @ b.host)
+        # It is a layout of its own, so the one before is still known.
+        long.clear()
+        for right in (weight, b, weight, b):
+            close(tensorplay.mm(a, right, out=out), a.host @ b.host)
     assert long == []
     for _ in range(2):
         with pytest.raises(OperandError, match=r"torch\.no_grad"):
@@ -114,32 +99,17 @@ def test_a_gradient_that_is_asked_for_later_is_seen(known: tuple[Any, Any, Any])
 def test_a_lazily_negated_tensor_of_the_same_memory_goes_the_long_way(
     known: tuple[Any, Any, Any], torch: Any, long: Long, monkeypatch: pytest.MonkeyPatch, which: int
 ) -> None:
-    for _ in range(4):
-        tensorplay.mm(*known[:2], out=known[2])
-    tensors = list(known)
-    tensors[which] = torch.Tensor(known[which].host)
-    monkeypatch.setattr(torch.Tensor, "is_neg", lambda self: self is tensors[which])
+    # A tensor may become one where it lies: its data may be set to a lazy view of the same memory.
+    monkeypatch.setattr(torch.Tensor, "is_neg", lambda self: self is known[which])
     if which == 2:
         with pytest.raises(OperandError, match="lazily conjugated or negated"):
-            tensorplay.mm(*tensors[:2], out=tensors[2])
+            tensorplay.mm(*known[:2], out=known[2])
     else:
-        close(tensorplay.mm(*tensors[:2], out=tensors[2]), known[0].host @ known[1].host)
-    assert long == [tuple(tensors)]
-    # The others are known, and are not asked again.
-    monkeypatch.setattr(torch.Tensor, "is_neg", lambda _: pytest.fail("this takes as long as all else"))
+        tensorplay.mm(*known[:2], out=known[2])
+    assert long == [known]
+    monkeypatch.setattr(torch.Tensor, "is_neg", lambda _: False)
     tensorplay.mm(*known[:2], out=known[2])
     assert len(long) == 1
-
-
-def test_no_tensor_is_kept_alive(known: tuple[Any, Any, Any], put: Put) -> None:
-    a = put(random(8, 4))
-    for _ in range(4):
-        tensorplay.mm(a, *known[1:2], out=known[2])
-    seen = weakref.ref(a)
-    del a
-    gc.collect()
-    assert seen() is None
-    tensorplay.mm(known[0], known[1], out=known[2])
 
 
 def test_other_layouts_types_devices_and_kinds_of_tensors_go_the_long_way(
@@ -209,115 +179,89 @@ def test_where_the_first_choice_fails_too_its_error_is_raised(known: tuple[Any, 
         assert type(caught.value).__module__ == "tensorplay.errors"
 
 
-def test_what_interrupts_a_call_is_raised(known: tuple[Any, Any, Any], torch: Any, monkeypatch: Any) -> None:
-    a, b, out = known
-    for name, raised in (("is_grad_enabled", KeyboardInterrupt), ("precision", SystemExit)):
-
-        def interrupted(*_: object, raised: type[BaseException] = raised) -> Any:
-            raise raised
-
-        with monkeypatch.context() as patch:
-            patch.setattr(torch, "is_grad_enabled", interrupted)
-            fresh = built.DirectProducts(  # type: ignore[union-attr]  # skipped where it is None
-                exchange=torch.Tensor.__dlpack_c_exchange_api__,
-                types=(torch.Tensor,),
-                allows_tf32=interrupted if name == "precision" else lambda: False,
-                grad_is_enabled=interrupted if name != "precision" else lambda: False,
-                note_written=len,
-                long_way=lambda *_: pytest.fail("it was not asked for"),
-                launcher=None,
-            )
-            context = tensorplay.tunable.get_tuning_context()
-            direct = next(each for each in context.plans.values() if hasattr(each, "left_bytes"))
-            assert fresh.add(context.plans, direct, a, b, out)
-            with pytest.raises(raised):
-                fresh(context, a, b, out)
+def made(torch: Any, **changed: Any) -> Any:
+    """Return products in C of their own, made of other things where they are given."""
+    given: dict[str, Any] = {
+        "exchange": torch.Tensor.__dlpack_c_exchange_api__,
+        "types": (torch.Tensor,),
+        "allows_tf32": bool,
+        "note_written": len,
+        "long_way": lambda *_: pytest.fail("it was not asked for"),
+        "launcher": None,
+    }
+    return built.DirectProducts(**given | changed)  # type: ignore[union-attr]  # skipped where it is None
 
 
-def test_each_change_of_what_calls_resolve_to_is_heeded(
-    known: tuple[Any, Any, Any], long: Long, context: TuningContext
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, ValueError])
+@pytest.mark.parametrize("place", ["check", "tf32", "written"])
+def test_what_interrupts_a_call_is_raised(
+    known: tuple[Any, Any, Any], torch: Any, context: TuningContext, raised: type[BaseException], place: str
 ) -> None:
     a, b, out = known
-    context.change_setting("numerical_check", "off")
-    tensorplay.mm(a, b, out=out)
-    assert len(long) == 1
-    with use_context(TuningContext(environ={}, backends=context._backends)) as other:
-        for _ in range(3):
-            close(tensorplay.mm(a, b, out=out), a.host @ b.host)
-        assert other.stats()["selected_in_process"] == 3
-        other.close()
-    close(tensorplay.mm(a, b, out=out), a.host @ b.host)
+
+    def interrupted(*_: object) -> Any:
+        raise raised
+
+    products = made(
+        torch,
+        allows_tf32=interrupted if place == "tf32" else lambda: False,
+        note_written=interrupted if place == "written" else len,
+    )
+    direct = next(each for each in context.plans.values() if isinstance(each, Direct))
+    check = interrupted if place == "check" else lambda *_: True
+    assert products.add(context.plans, direct, check, a, b, out)
+    with pytest.raises(raised):
+        products(context, a, b, out)
 
 
-def test_more_layouts_than_there_is_room_for_are_all_right(put: Put, long: Long, context: TuningContext) -> None:
-    context.tuning_disable()
-    rows = range(1, 1500, 3)
-    b = put(random(2, 2))
-    # Those of numbers with the same bits would all have one home, if they were not mixed.
-    for m in rows:
-        a = put(random(m, 2))
-        for _ in range(3):
-            close(tensorplay.mm(a, b), a.host @ b.host)
-    long.clear()
-    products = torch_shortcut().mm
-    assert 0 < len(products) <= 1024
-
-
-def test_threads_that_multiply_while_settings_change_get_right_results(
-    known: tuple[Any, Any, Any], put: Put, context: TuningContext
+def test_a_failed_winner_s_error_is_the_one_that_is_handled_while_the_first_choice_runs(
+    known: tuple[Any, Any, Any], torch: Any, context: TuningContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a, b, _ = known
-    expected = a.host @ b.host
-    failures: list[BaseException] = []
-    end = threading.Event()
-
-    def work() -> None:
-        out = put(np.zeros((8, 16), np.float32))
-        try:
-            while not end.is_set():
-                out.host[...] = np.nan
-                close(tensorplay.mm(a, b, out=out), expected)
-                close(tensorplay.mm(a, b), expected)
-        except BaseException as error:
-            failures.append(error)
-            raise
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    switch = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        for thread in threads:
-            thread.start()
-        for turn in range(60):
-            context.change_setting("numerical_check", "off" if turn % 2 else "on")
-            gc.collect(0)
-    finally:
-        end.set()
-        for thread in threads:
-            thread.join(20)
-        sys.setswitchinterval(switch)
-    assert failures == []
-
-
-def test_calls_leave_no_references_behind(known: tuple[Any, Any, Any], backend: Any) -> None:
     a, b, out = known
-    for _ in range(4):
-        tensorplay.mm(a, b, out=out)
-    context = tensorplay.tunable.get_tuning_context()
-    directs = [each for each in context.plans.values() if hasattr(each, "left_bytes")]
-    assert len(directs) == 2
-    of_directs = [getattr(each, name) for each in directs for name in ("check", "tf32", "tally", "launch", "shape")]
-    watched = [a, b, out, None, context, context.plans, *directs, *of_directs]
-    # What other tests have left must not be collected in between.
-    gc.collect()
-    before = [sys.getrefcount(each) for each in watched]
-    for _ in range(300):
-        tensorplay.mm(a, b, out=out)
-        tensorplay.mm(a, b)
-    backend.launches.clear()
-    gc.collect()
-    after = [sys.getrefcount(each) for each in watched]
-    assert [count - was for count, was in zip(after, before, strict=True) if abs(count - was) > 100] == []
+    handled: list[BaseException | None] = []
+    error = LaunchError("this winner has failed")
+
+    def launch(*_: object) -> None:
+        raise error
+
+    def recover(*_: object) -> None:
+        handled.append(sys.exc_info()[1])
+        raise ValueError("nor does the first choice")
+
+    monkeypatch.setattr(context, "recover", recover)
+    direct = next(each for each in context.plans.values() if isinstance(each, Direct))
+    products = made(torch)
+    assert products.add(context.plans, replace(direct, launch=launch, tf32=None), lambda *_: True, a, b, out)
+    with pytest.raises(ValueError, match="nor does the first choice") as caught:
+        products(context, a, b, out)
+    assert handled == [error]
+    assert caught.value.__context__ is error
+    assert sys.exc_info() == (None, None, None)
+
+
+def test_a_count_that_is_no_number_in_a_slot_of_its_own_type_is_counted_as_python_does(
+    known: tuple[Any, Any, Any], torch: Any, context: TuningContext
+) -> None:
+    class Other:
+        __slots__ = ("calls",)
+
+    class Foreign:
+        calls = Other.__dict__["calls"]
+
+    class Text:
+        __slots__ = ("calls",)
+
+        def __init__(self) -> None:
+            self.calls = "3"
+
+    a, b, out = known
+    direct = next(each for each in context.plans.values() if isinstance(each, Direct))
+    for tally in (Foreign(), Text(), object()):
+        products = made(torch)
+        odd: Any = tally
+        assert products.add(context.plans, replace(direct, tally=odd, tf32=None), lambda *_: True, a, b, out)
+        with pytest.raises((TypeError, AttributeError)):
+            products(context, a, b, out)
 
 
 @pytest.mark.parametrize(
@@ -330,19 +274,20 @@ def test_calls_leave_no_references_behind(known: tuple[Any, Any, Any], backend: 
     ],
 )
 def test_what_cannot_be_asked_is_not_made(torch: Any, changed: dict[str, Any], error: type[Exception]) -> None:
-    given: dict[str, Any] = {
-        "exchange": torch.Tensor.__dlpack_c_exchange_api__,
-        "types": (torch.Tensor,),
-        "allows_tf32": bool,
-        "grad_is_enabled": bool,
-        "note_written": len,
-        "long_way": print,
-        "launcher": None,
-    }
     with pytest.raises(error):
-        built.DirectProducts(**given | changed)  # type: ignore[union-attr]  # skipped where it is None
-    products = built.DirectProducts(**given)  # type: ignore[union-attr]  # as above
+        made(torch, **changed)
+    products = made(torch)
     with pytest.raises(TypeError):
         products(1, 2, 3)
     with pytest.raises(TypeError):
         products.add(1, 2)
+    a, b = (torch.Tensor(random(4, 4)) for _ in range(2))
+    for direct in (object(), SimpleNamespace(tf32=None, tally=1, launch=2, shape=3, left_bytes="4")):
+        with pytest.raises((AttributeError, TypeError)):
+            products.add(Plans(), direct, bool, a, b, None)
+    known = SimpleNamespace(tf32=None, tally=1, launch=2, shape=3, left_bytes=4, right_bytes=4, out_bytes=4)
+    plans: Any
+    for plans in ({}, object(), None):
+        assert not products.add(plans, known, bool, a, b, None)
+    assert not products.add(Plans(), known, bool, a, 3, None)
+    assert products.add(Plans(), known, bool, a, b, None)
