@@ -198,7 +198,7 @@ def untuned(ctx: click.Context, *, drop: str | None, clear: bool) -> None:
 @click.option(
     "--budget", type=Seconds(0.0, _LONGEST_BUDGET_S), help="Seconds after which no further signature is begun."
 )
-@click.option("--again", is_flag=True, help="Measure what has a winner too, and let the new one take its place.")
+@click.option("--again", is_flag=True, help="Measure what has a winner too; what is decided now takes its place.")
 @click.option("--no-wait", is_flag=True, help="Start the job, and do not wait for its end.")
 @click.option("--timeout", type=Seconds(min=0.0), default=3600.0, show_default=True, help="Seconds to wait at most.")
 @click.pass_context

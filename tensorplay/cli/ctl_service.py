@@ -164,12 +164,12 @@ def started_job(
 
 
 def tell_failures(job: "JobModel", before: str = "") -> None:
-    """Write what a job did not measure, and why it ended early, with a text before each line."""
+    """Write what a job found no winner for, and why it ended early, with a text before each line."""
     if job.skipped:
         winners = count(job.skipped, "signature has a winner and was", "signatures have a winner and were")
         click.echo(f"{before}{winners} not measured; --again measures such ones too")
     for failure in job.failures:
-        click.echo(printable(f"{before}not measured: {failure.op},{failure.params}: {failure.reason}"))
+        click.echo(printable(f"{before}no new winner: {failure.op},{failure.params}: {failure.reason}"))
     if job.reason:
         click.echo(printable(f"{before}ended early: {job.reason}"))
 

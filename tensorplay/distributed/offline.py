@@ -22,13 +22,14 @@ from tensorplay.distributed.partition import by_device
 from tensorplay.distributed.worker_process import WorkerEndedError, WorkerProcess, worker_command
 from tensorplay.errors import RecordError, SettingWarning
 from tensorplay.gemm import Signature
+from tensorplay.measure.report import Verdict
+from tensorplay.runtime.kept_winner import STAYS, why_kept
 from tensorplay.runtime.settings import Settings
 
 __all__ = ["OfflineTuner", "TuneOutcome", "configured_results"]
 
 _MOST_DEATHS = 8
 """Of workers for one signature: what kills more often than that is not a candidate's fault."""
-_STAYS = "the earlier winner stays"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,9 +205,9 @@ class _DeviceRun:
         warnings += answer.pop("warnings", ())
         undecided = answer.pop("undecided", None)
         if undecided is not None:
-            answer["kept"] = f"{_STAYS}, nothing was decided now: {undecided}"
+            answer["kept"] = why_kept(Verdict(undecided))
         elif answer["problem"] is not None and recorded.get("kernel") not in {None, *(each.kernel for each in killers)}:
-            answer |= recorded | {"kept": _STAYS}
+            answer |= recorded | {"kept": STAYS}
         return answer | {"warnings": tuple(warnings), "killers": tuple(killers)}
 
     def _answer(

@@ -165,7 +165,7 @@ class Deferred(Measuring):
                 self._give_up(task.signature, found)
             elif found is not None:
                 evidence = self._record(task.results, found, task.met, task.backend)
-        if isinstance(found, Measurement) and evidence is not None:
+        if isinstance(found, Measurement):
             self._tell(task.results, found.entry, task.met, evidence)
         self._renew(task.signature)
         return True

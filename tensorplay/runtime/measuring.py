@@ -18,7 +18,7 @@ from tensorplay.measure.selection import select_in_process
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.archive import Archive
 from tensorplay.runtime.device_results import DeviceResults
-from tensorplay.runtime.kernel_failure import has_failed
+from tensorplay.runtime.kept_winner import has_failed, why_kept
 from tensorplay.runtime.known_killers import KnownKillers
 from tensorplay.runtime.ledger import Evidence, Ledger
 from tensorplay.runtime.newest import keep_newest
@@ -102,6 +102,10 @@ class Measuring(Archive):
     ) -> tuple[Plan | None, EntryState]:
         """Return the recorded winner's plan, and what kind of entry there is; a stale one is reported."""
 
+    @abstractmethod
+    def _evidence_of(self, signature: Signature, entry: Entry | None) -> Evidence | None:
+        """Return what this process knows of how an entry was chosen."""
+
     def _untunable(self, problem: GemmProblem) -> OperandError:
         """Return the error that says that a problem is of no family that is tuned."""
         families = self._settings.families
@@ -127,9 +131,7 @@ class Measuring(Archive):
     ) -> Measurement | Verdict | None:
         """Measure and record; None when another thread did so meanwhile, or when it cannot be done, now or at all.
 
-        A busy machine, or a budget that holds too few pairs, ends a measurement with the first choice although nothing
-        was really compared. That is better than nothing, and worse than what an earlier measurement has confirmed. So
-        a winner that was there, and runs, stays then: what comes back is the verdict that it stays in spite of.
+        The verdict where the winner that was there stays in spite of it.
         """
         met = device.results.get(signature)
         if self._is_interrupted():
@@ -146,17 +148,10 @@ class Measuring(Archive):
                     raise
                 self._give_up(signature, error)
                 return None
-            if met is not None and self._stays(device, met, measurement, backend):
-                verdict = measurement.report.verdict
-                reason = f"nothing was decided ({verdict}); the earlier winner stays"
-                self.listeners.tell(events.TUNING_FAILED, op=signature.op, params=signature.params, reason=reason)
-                return verdict
             # Recorded before the lock is given up, so that whoever waited finds it.
-            evidence = self._record(device, measurement, met, backend)
-        if evidence is None:
-            return None
-        self._tell(device, measurement.entry, met, evidence)
-        return measurement
+            outcome = self._record(device, measurement, met, backend)
+        self._tell(device, measurement.entry, met, outcome)
+        return measurement if isinstance(outcome, Evidence) else outcome
 
     def _stays(self, device: DeviceResults, met: Entry, measurement: Measurement, backend: Backend) -> bool:
         """Return whether nothing was decided now, and what was met before runs and was not as undecided."""
@@ -166,15 +161,25 @@ class Measuring(Archive):
         _, state = self._recorded(device, met.signature, measurement.plan.problem, backend)
         if state not in {EntryState.WINNER, EntryState.DEFAULT}:
             return False
+        evidence = self._evidence_of(met.signature, met)
+        if evidence is not None:
+            return evidence.report.verdict not in UNDECIDED
         # Where nothing explains it, a person or an older file chose it.
         found = device.explanations.find(met.signature, met)
         return found is None or found.verdict not in UNDECIDED
 
     def _record(
         self, device: DeviceResults, measurement: Measurement, met: Entry | None, backend: Backend
-    ) -> Evidence | None:
-        """Keep a winner in place of what was met before; None, and nothing, where somebody changed that meanwhile."""
+    ) -> Evidence | Verdict | None:
+        """Keep a winner in place of what was met before; None, and nothing, where somebody changed that meanwhile.
+
+        A busy machine, or a budget that holds too few pairs, ends a measurement with the first choice although nothing
+        was really compared. That is better than nothing, and worse than what an earlier measurement has confirmed. So
+        a winner that was there, and runs, stays then: what comes back is the verdict that it stays in spite of.
+        """
         entry = measurement.entry
+        if met is not None and self._stays(device, met, measurement, backend):
+            return measurement.report.verdict
         evidence = Evidence(measurement.report, backend.clocks(device.device))
         if not device.exchange(met, entry, "measured here"):
             return None
@@ -183,8 +188,14 @@ class Measuring(Archive):
         self._ledger.keep_evidence(entry.signature, evidence)
         return evidence
 
-    def _tell(self, device: DeviceResults, entry: Entry, met: Entry | None, evidence: Evidence) -> None:
-        """Put on disk how a winner was chosen, and tell the listeners."""
+    def _tell(
+        self, device: DeviceResults, entry: Entry, met: Entry | None, evidence: Evidence | Verdict | None
+    ) -> None:
+        """Put on disk how a winner was chosen, and tell the listeners; for a verdict, that the one before stays."""
+        if isinstance(evidence, Verdict):
+            self.listeners.tell(events.TUNING_FAILED, op=entry.op, params=entry.params, reason=why_kept(evidence))
+        if not isinstance(evidence, Evidence):
+            return
         try:
             is_explained = device.explanations.record(entry.signature, evidence.report.to_dict(), evidence.clocks)
         except Exception:  # noqa: BLE001 - the winner is recorded, and must run whatever becomes of its explanation

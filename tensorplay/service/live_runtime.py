@@ -16,6 +16,7 @@ from tensorplay.locks import ForkSafeLock
 from tensorplay.measure.report import CandidateReport, SelectionReport, Verdict
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.archive import Recorded
+from tensorplay.runtime.kept_winner import why_kept
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.settings import SettingState
 from tensorplay.service.baseline import Baseline
@@ -219,7 +220,7 @@ class LiveRuntime:
         before = self.context.recorded_of([signature])
         is_settled = self.context.measure_beside(parse_signature(*signature), again=again)
         if isinstance(is_settled, Verdict):
-            return Tuned(f"nothing was decided ({is_settled}): its earlier winner stays", is_skipped=False)
+            return Tuned(why_kept(is_settled), is_skipped=False)
         after = self.context.recorded_of([signature])
         # Its file may have been read just now.
         is_same = (

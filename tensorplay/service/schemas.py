@@ -265,7 +265,7 @@ class JobRequest(Given):
 
 
 class Failure(BaseModel):
-    """A signature that could not be measured."""
+    """A signature that got no winner by being measured, or could not be measured."""
 
     op: str
     params: str
@@ -284,7 +284,10 @@ class JobModel(BaseModel):
     current: str | None
     elapsed_s: float
     eta_s: float | None
-    failed: int = Field(default=0, description="Those of `done` that could not be measured.")
+    failed: int = Field(
+        default=0,
+        description="Those of `done` that could not be measured, or kept their winner since nothing was decided.",
+    )
     failures: list[Failure] = Field(description="The first hundred of `failed`, each with its reason.")
     budget: JobBudget = JobBudget()
     reason: str | None = Field(default=None, description="Why it ended before all was measured, if it did.")

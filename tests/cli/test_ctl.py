@@ -169,8 +169,8 @@ def test_what_could_not_be_measured_is_said(run_ctl: Ctl) -> None:
     elsewhere = f"{OP},{PARAMS.format(1).replace('dev0', 'dev7')}"
     result = run_ctl("tune", elsewhere)
     assert result.exit_code == 1
-    assert f"not measured: {elsewhere}: " in result.stdout
-    assert f"not measured: {elsewhere}: " in run_ctl("jobs").stdout
+    assert f"no new winner: {elsewhere}: " in result.stdout
+    assert f"no new winner: {elsewhere}: " in run_ctl("jobs").stdout
     assert run_ctl("tune", "what").exit_code == 2
     assert run_ctl("tune", "what,ever").exit_code == 1
 

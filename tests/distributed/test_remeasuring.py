@@ -12,7 +12,7 @@ from tensorplay.distributed.remeasuring import RemeasuringContext
 from tensorplay.gemm import DEFAULT, GemmProblem, dtype_of_name, signature_of
 from tensorplay.measure.report import UNDECIDED, CandidateReport, SelectionReport, Verdict
 from tensorplay.runtime.context import TuningContext
-from tensorplay.runtime.kernel_failure import has_failed
+from tensorplay.runtime.kept_winner import has_failed
 from tensorplay.testing import ScriptedBackend, scripted_kernel
 from tensorplay.testing.scripted_timer import Script, steady, with_outliers
 

@@ -61,7 +61,7 @@ def test_measuring_again_takes_no_decided_winner_away_without_deciding_anything(
     (before,) = context.get_results()
     again = ended(kind="retune", budget={"max_tuning_samples": 2})
     assert (again["state"], again["failed"]) == ("failed", 1)
-    assert again["failures"][0]["reason"] == "nothing was decided (insufficient budget): its earlier winner stays"
+    assert again["failures"][0]["reason"] == "the earlier winner stays, nothing was decided now: insufficient budget"
     assert context.get_results() == [before]
     assert ended(kind="retune")["state"] == "succeeded"
 

@@ -129,7 +129,7 @@ class AsyncChanges(ABC):
         key : str, optional
             One key never starts two jobs.
         again : bool
-            Whether what has a winner is measured too, and the new one takes its place.
+            Whether what has a winner is measured too; what is decided now takes its place.
         """
         return await self._do(calls.start_job(signatures, file, budget, key, again=again))
 
