@@ -27,7 +27,6 @@ from tensorplay.ops.device.torch_direct import Direct
 from tensorplay.ops.device.torch_guard import guard_name
 from tensorplay.ops.device.torch_kind import precision_switch, raw_stream
 from tensorplay.runtime.context import TuningContext
-from tensorplay.runtime.plans import Plans
 from tensorplay.runtime.process import use_context
 from tensorplay.runtime.tuner import TuningRules, measure
 
@@ -156,7 +155,7 @@ def hit_cost() -> str:
             }
             found = {name: _idle_microseconds(call) for name, call in costs.items()}
             for name, variant in variants.items():
-                context.plans = Plans({by_address: variant})
+                context.plans = {by_address: variant}
                 found[name] = _idle_microseconds(lambda: product(left, right, out=out))
         context.close()
     how = f"{direct.plan.kernel}, guard {guard_name(check)}, by {'address' if by_address else 'size'}"

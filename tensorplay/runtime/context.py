@@ -17,9 +17,9 @@ from tensorplay.interrupts import is_of_a_handler
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.device_results import DeviceResults
 from tensorplay.runtime.notice import logger
-from tensorplay.runtime.plans import Plans
+from tensorplay.runtime.plans import Plans, plan_count, without
 from tensorplay.runtime.resolution import Action, Decision, EntryState, Facts, Reason, decide
-from tensorplay.runtime.resolved import Resolved, concerns, stream_of, unless_capturing
+from tensorplay.runtime.resolved import Resolved, stream_of, unless_capturing
 from tensorplay.runtime.settings_table import setting_of
 from tensorplay.runtime.steering import Steering
 from tensorplay.runtime.tuner import Measurement
@@ -53,7 +53,7 @@ class TuningContext(Steering):
         The master switch, for the hot path to read. Set by `enable()` only.
     workspace_mib : int or None
         The ceiling of scratch memory in MiB, None for the default: only another one is part of a signature.
-    plans : Plans
+    plans : dict
         What operands resolved to, for `tensorplay.ops` to fill: whoever resolves stores into those it read before.
     """
 
@@ -71,7 +71,7 @@ class TuningContext(Steering):
             backends or {},
             clock,
         )
-        self.plans = Plans()
+        self.plans: Plans = {}
         self.enabled = self._settings.enabled
         self.workspace_mib = self._changed_workspace()
         self._settings.on_change(self._setting_changed)
@@ -203,13 +203,13 @@ class TuningContext(Steering):
         self.listeners.tell(events.SETTING, name=name, old=old, new=new)
 
     def _invalidate(self) -> None:
-        self.plans = Plans()
+        self.plans = {}
 
     def _renew(self, signature: Signature) -> None:
         before = self.plans
-        kept = Plans({key: each for key, each in list(before.items()) if not concerns(each, signature)})
+        kept = without(before, signature)
         # In one step, for all threads; whoever resolved by what was true before keeps it in the dict that is gone.
-        if len(kept) < len(before):
+        if len(kept) < plan_count(before):
             self.plans = kept
 
     def _forgotten(self, signature: Signature, kernel: str | None = None) -> None:

@@ -1,23 +1,26 @@
-"""The plans that a context has ready."""
+"""The plans that a context has ready: what operands resolved to, by their layout.
 
+A plain dictionary, since a hit on the host looks one up in it, and that of a class of ours takes longer.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
-from tensorplay.runtime.resolved import Resolved
+from tensorplay.runtime.resolved import Resolved, concerns
 
-__all__ = ["Plans"]
+__all__ = ["TABLE", "Plans", "plan_count", "without"]
+
+Plans = dict[Any, Resolved]
+
+TABLE = "table"
+"""Where a hot path in C keeps what it found there, in a table of its own that goes with the plans."""
 
 
-class Plans(dict[Any, Resolved]):
-    """What calls run, by the layout of their operands; replaced by another one whenever that may have changed.
+def plan_count(plans: Mapping[Any, Any]) -> int:
+    """Return how many there are, the table left out."""
+    return len(plans) - (TABLE in plans)
 
-    Attributes
-    ----------
-    table : object
-        What a hot path in C keeps of it, to be found sooner; goes with it. None where there is nothing.
-    """
 
-    __slots__ = ("table",)
-
-    def __init__(self, *resolved: Any) -> None:
-        super().__init__(*resolved)
-        self.table: object = None
+def without(plans: Plans, signature: Any) -> Plans:
+    """Return those that do not concern a signature, without the table, where there may be others."""
+    return {key: each for key, each in list(plans.items()) if key != TABLE and not concerns(each, signature)}

@@ -17,6 +17,7 @@ from tensorplay.measure.report import CandidateReport, SelectionReport, Verdict
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.archive import Recorded
 from tensorplay.runtime.kept_winner import why_kept
+from tensorplay.runtime.plans import plan_count
 from tensorplay.runtime.rejections import Rejection
 from tensorplay.runtime.settings import SettingState
 from tensorplay.service.baseline import Baseline
@@ -176,7 +177,7 @@ class LiveRuntime:
 
     def reresolve(self) -> int:
         """Let every product be decided anew at its next call; return how many were ready to run."""
-        count = len(self.context.plans)
+        count = plan_count(self.context.plans)
         self.context.reresolve()
         self._happen("reresolved", (), {"plans": count})
         return count

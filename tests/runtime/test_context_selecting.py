@@ -13,7 +13,6 @@ from tensorplay.backends.base import Plan
 from tensorplay.gemm import GemmProblem
 from tensorplay.runtime import measuring
 from tensorplay.runtime.context import TuningContext
-from tensorplay.runtime.plans import Plans
 from tensorplay.testing import ScriptedBackend, scripted_kernel
 
 FIRST, FAST = scripted_kernel(1), scripted_kernel(2)
@@ -73,7 +72,7 @@ def test_the_newest_selections_are_known_and_an_older_one_is_timed_again(
         multiply(shape)
     assert len(off._selected) == 3
     backend.trials.clear()
-    off.plans = Plans()
+    off.plans = {}
     for shape in (shapes[9], shapes[0]):
         multiply(shape)
     assert backend.trials == [shapes[0]]
@@ -87,7 +86,7 @@ def test_no_plan_is_held_for_what_was_selected(off: TuningContext, multiply: Mul
     held = [each for each in gc.get_objects() if isinstance(each, Plan) and each.problem in shapes]
     assert {plan.problem for plan in held} == shapes
     del held
-    off.plans = Plans()
+    off.plans = {}
     gc.collect()
     assert not [each for each in gc.get_objects() if isinstance(each, Plan) and each.problem in shapes]
 
@@ -97,7 +96,7 @@ def test_what_the_library_lists_no_more_is_not_run(
 ) -> None:
     multiply(problem)
     backend._scripts = {FIRST: 1.0, scripted_kernel(3): 0.5}
-    off.plans = Plans()
+    off.plans = {}
     multiply(problem)
     assert backend.runs == [FAST, scripted_kernel(3)]
 

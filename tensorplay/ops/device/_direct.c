@@ -161,7 +161,7 @@ PyDoc_STRVAR(products_doc, "DirectProducts(exchange, types, allows_tf32, note_wr
 PyDoc_STRVAR(add_doc, "add(plans, direct, check, a, b, out, /)\n--\n\n"
                       "Let such tensors be multiplied by `direct` for as long as the context has these plans and `check`\n"
                       "passes, which need not look at sizes and strides; False\n"
-                      "where they are of other types, or no matrices in memory, or the plans have no room for a table.");
+                      "where they are of other types, or no matrices in memory, or there is no room for more.");
 
 static PyMethodDef methods[] = {
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, add_doc},

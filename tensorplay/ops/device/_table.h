@@ -1,7 +1,7 @@
 /* The table from layouts to what is known of them, as an object.
 
-   It lies in the context's plans, as their `table`, and goes with them: whenever what a call resolves to may have
-   changed, the context has others. Nothing is ever taken out of it. */
+   It lies among the context's plans, under a key of its own, and goes with them: whenever what a call resolves to may
+   have changed, the context has others. Nothing is ever taken out of it. */
 
 #ifndef TENSORPLAY_TABLE_H
 #define TENSORPLAY_TABLE_H
@@ -138,20 +138,20 @@ static PyType_Spec table_spec = {
 
 /* A reference to the table of plans, NULL where they have none; no error is left. */
 static Table *
-table_of(PyObject *plans, PyObject *name)
+table_of(PyObject *plans, PyObject *key)
 {
-    PyObject *found = PyObject_GetAttr(plans, name);
-    if (found != NULL && !Py_IS_TYPE(found, table_type)) {
-        Py_CLEAR(found);
-    }
+    PyObject *found = PyDict_CheckExact(plans) ? PyDict_GetItemWithError(plans, key) : NULL;
     PyErr_Clear();
-    return (Table *)found;
+    return found != NULL && Py_IS_TYPE(found, table_type) ? (Table *)Py_NewRef(found) : NULL;
 }
 
-/* A reference to a new table that plans were given. NULL without an error where they have no room for one. */
+/* A reference to a new table that plans were given. NULL without an error where they are no dictionary. */
 static Table *
-give_table(PyObject *plans, PyObject *name)
+give_table(PyObject *plans, PyObject *key)
 {
+    if (!PyDict_CheckExact(plans)) {
+        return NULL;
+    }
     Entry *entries = PyMem_Calloc(FEWEST_SLOTS, sizeof(Entry));
     if (entries == NULL) {
         PyErr_NoMemory();
@@ -164,8 +164,7 @@ give_table(PyObject *plans, PyObject *name)
     }
     made->entries = entries;
     made->slots = FEWEST_SLOTS;
-    if (PyObject_SetAttr(plans, name, (PyObject *)made) < 0) {
-        PyErr_Clear();
+    if (PyDict_SetItem(plans, key, (PyObject *)made) < 0) {
         Py_CLEAR(made);
     }
     return made;

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from tensorplay.runtime.plans import plan_count
 from tensorplay.runtime.slices import paced
 from tensorplay.service.identity import device_of
 from tensorplay.service.installed import installed_packages
@@ -89,7 +90,7 @@ async def read_runtime(state: Shared) -> RuntimeModel:
         version=state.instance.version,
         python=state.instance.python,
         packages=await state.worker.ask(installed_packages),
-        plans=len(runtime.context.plans),
+        plans=plan_count(runtime.context.plans),
         spent_tuning_seconds=round(runtime.context.spent_tuning_seconds(), 3),
         workspace_mib=int(str(settings["workspace_mib"].value)),
         revisions=runtime.revisions(),

@@ -1,6 +1,7 @@
 """Hits in C: which calls they take, what they look at in each, and what they keep."""
 
 import sys
+from collections import UserDict
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from tensorplay.errors import LaunchError, OperandError
 from tensorplay.extensions import extension
 from tensorplay.ops.device.torch_direct import Direct
 from tensorplay.runtime.context import TuningContext
-from tensorplay.runtime.plans import Plans
+from tensorplay.runtime.plans import TABLE
 
 Array = NDArray[Any]
 Put = Callable[..., Any]
@@ -35,7 +36,7 @@ def random(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Array:
 
 def known_layouts(context: TuningContext) -> int:
     """Return how many layouts the table in C has."""
-    table: Any = context.plans.table
+    table: Any = context.plans[TABLE]
     return len(table)
 
 
@@ -284,10 +285,10 @@ def test_what_cannot_be_asked_is_not_made(torch: Any, changed: dict[str, Any], e
     a, b = (torch.Tensor(random(4, 4)) for _ in range(2))
     for direct in (object(), SimpleNamespace(tf32=None, tally=1, launch=2, shape=3, left_bytes="4")):
         with pytest.raises((AttributeError, TypeError)):
-            products.add(Plans(), direct, bool, a, b, None)
+            products.add({}, direct, bool, a, b, None)
     known = SimpleNamespace(tf32=None, tally=1, launch=2, shape=3, left_bytes=4, right_bytes=4, out_bytes=4)
     plans: Any
-    for plans in ({}, object(), None):
+    for plans in (UserDict(), object(), None):
         assert not products.add(plans, known, bool, a, b, None)
-    assert not products.add(Plans(), known, bool, a, 3, None)
-    assert products.add(Plans(), known, bool, a, b, None)
+    assert not products.add({}, known, bool, a, 3, None)
+    assert products.add({}, known, bool, a, b, None)

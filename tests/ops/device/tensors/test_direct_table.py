@@ -16,6 +16,7 @@ import tensorplay as package
 from tensorplay.extensions import extension
 from tensorplay.ops.device.torch_direct import Direct
 from tensorplay.runtime.context import TuningContext
+from tensorplay.runtime.plans import TABLE
 from tensorplay.runtime.process import use_context
 
 Array = NDArray[Any]
@@ -36,7 +37,7 @@ def random(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Array:
 
 def known_layouts(context: TuningContext) -> int:
     """Return how many layouts the table in C has."""
-    table: Any = context.plans.table
+    table: Any = context.plans[TABLE]
     return len(table)
 
 
@@ -114,9 +115,6 @@ def test_threads_with_contexts_of_their_own_never_run_each_other_s_plans(torch: 
             # Where the interpreter may switch threads, in the middle of a table's end.
             sum(range(3))
 
-    class Plans(dict[Any, Any]):
-        table: object = None
-
     class Context:
         plans: Any
 
@@ -147,7 +145,7 @@ def test_threads_with_contexts_of_their_own_never_run_each_other_s_plans(torch: 
         tensors = {name: (torch.Tensor(random(m, 4)), b, torch.Tensor(random(m, 16))) for name, m in shapes.items()}
         while not end.is_set():
             context = Context()
-            context.plans = Plans({place: Owner() for place in range(20)})
+            context.plans = {place: Owner() for place in range(20)}
             a, _, out = tensors[me]
             assert products.add(context.plans, direct(me, a, out), lambda *_: True, a, b, out)
             for name, given in tensors.items():
