@@ -22,6 +22,7 @@ LIMIT = 560
 TOLD = """#!/bin/bash
 echo "$(basename "$0") $CUDA_VISIBLE_DEVICES $PARTS ${FILES-} ${SELECTION-}" >"$1/summary.txt"
 echo "limit $LIMIT" >>"$1/summary.txt"
+cat "$(dirname "$0")/../package/built.so" >>"$1/summary.txt" 2>/dev/null
 ((LIMIT > 0)) && [[ $PARTS != tunable && ( -z ${FAILING-} || $SELECTION != *"$FAILING" ) ]]
 """
 
@@ -111,6 +112,16 @@ def test_every_other_benchmark_and_all_tests_run_once(plan: list[Job], gpus: str
     assert shares == [("0/2",), ("1/2",)]
     # Those that need both GPUs see them in a step of their own.
     assert [(ROOT / file).is_file() for file in further] == [True] * 3
+
+
+def test_what_was_built_elsewhere_is_put_into_the_clone(
+    run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "built" / "package").mkdir(parents=True)
+    (tmp_path / "built" / "package" / "built.so").write_text("an extension\n")
+    assert "\nan extension\n" in run("2", BUILT=str(tmp_path / "built")).stdout
+    assert "an extension" not in run("2").stdout
+    assert run("2", BUILT=str(tmp_path / "nowhere")).returncode != 0
 
 
 def test_two_gpus_share_the_files_of_tests(
