@@ -19,15 +19,22 @@ multiply_known(const Products *self, const Table *table, PyObject *const *argume
         return NULL;
     }
     describe(&operands, &layout);
-    const Entry *entry = find_entry(table, &layout);
-    if (entry == NULL || (operands.has_result && overlaps(entry, &operands))) {
-        return NULL;
+    for (int variant = 0; variant < MOST_VARIANTS; variant++) {
+        /* Found anew each time: a check runs any code. */
+        const Entry *entry = find_entry(table, &layout, variant);
+        if (entry == NULL || (operands.has_result && overlaps(entry, &operands))) {
+            return NULL;
+        }
+        Known known = entry->known;
+        hold(&known);
+        int told = is_unchanged(self, &known, arguments + 1, 2 + (size_t)operands.has_result);
+        PyObject *result = told > 0 ? run_known(self, &known, arguments, &operands) : NULL;
+        drop(&known);
+        if (told != 0) {
+            return result;
+        }
     }
-    Known known = entry->known;
-    hold(&known);
-    PyObject *result = run_known(self, &known, arguments, &operands);
-    drop(&known);
-    return result;
+    return NULL;
 }
 
 static PyObject *
@@ -54,21 +61,47 @@ multiply(PyObject *callable, PyObject *const *arguments, size_t flagged, PyObjec
     return PyObject_Vectorcall(self->long_way, arguments, 4, NULL);
 }
 
-/* 1 where an entry was put into the table of the plans, which takes its references; 0 where not, -1 with an error. */
+/* The variant of a layout that tensors are of, the next one where they are of none; -1 with an error. */
 static int
-put(const Products *self, PyObject *plans, PyObject *const *tensors, Entry *entry)
+variant_of(const Table *table, const Layout *layout, PyObject *const *tensors, size_t count)
+{
+    int variant = 0;
+    const Entry *entry;
+    while (variant < MOST_VARIANTS && (entry = find_entry(table, layout, variant)) != NULL) {
+        PyObject *check = Py_NewRef(entry->known.check);
+        int is_passed = is_as_it_was(PyObject_Vectorcall(check, tensors, count, NULL), Py_True);
+        Py_DECREF(check);
+        if (is_passed != 0) {
+            return is_passed > 0 ? variant : -1;
+        }
+        variant++;
+    }
+    return variant;
+}
+
+/* 1 where an entry was put into the table of the plans, which takes its references; 0 where not, -1 with an error. The
+   check is made last, since that takes longer than all else. */
+static int
+put(const Products *self, PyObject *plans, PyObject *make_check, PyObject *const *tensors, Entry *entry)
 {
     Operands operands;
     if (!view_operands(self->exchange, self->types, tensors, &operands)) {
         return 0;
     }
     describe(&operands, &entry->layout);
+    size_t count = 2 + (size_t)operands.has_result;
     Table *table = table_of(plans, constants.table);
     table = table != NULL ? table : give_table(plans, constants.table);
     if (table == NULL) {
         return PyErr_Occurred() ? -1 : 0;
     }
-    int is_put = put_entry(table, entry);
+    int is_put = 0, variant = variant_of(table, &entry->layout, tensors, count);
+    if (variant < 0) {
+        is_put = -1;
+    } else if (variant < MOST_VARIANTS && (find_entry(table, &entry->layout, variant) != NULL || !is_full(table))) {
+        entry->known.check = PyObject_Vectorcall(make_check, tensors, count, NULL);
+        is_put = entry->known.check == NULL ? -1 : put_entry(table, entry, variant);
+    }
     Py_DECREF(table);
     return is_put;
 }
@@ -78,12 +111,13 @@ add(PyObject *object, PyObject *const *arguments, Py_ssize_t count)
 {
     const Products *self = (const Products *)object;
     if (count != 6) {
-        return PyErr_Format(PyExc_TypeError, "add takes plans, direct, check, a, b and out, not %zd arguments", count);
+        return PyErr_Format(PyExc_TypeError, "add takes plans, direct, make_check, a, b and out, not %zd arguments",
+                            count);
     }
     Entry made;
     memset(&made, 0, sizeof(Entry));
-    int is_put = read_direct(arguments[1], arguments[2], &made);
-    is_put = is_put < 0 ? is_put : put(self, arguments[0], arguments + 3, &made);
+    int is_put = read_direct(arguments[1], &made);
+    is_put = is_put < 0 ? is_put : put(self, arguments[0], arguments[2], arguments + 3, &made);
     if (is_put <= 0) {
         drop(&made.known);
     }
@@ -158,10 +192,10 @@ new_products(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 
 PyDoc_STRVAR(products_doc, "DirectProducts(exchange, types, allows_tf32, note_written, long_way, launcher)\n--\n\n"
                            "Multiplies tensors of these types by what was added for their layout, else the long way.");
-PyDoc_STRVAR(add_doc, "add(plans, direct, check, a, b, out, /)\n--\n\n"
-                      "Let such tensors be multiplied by `direct` for as long as the context has these plans and `check`\n"
-                      "passes, which need not look at sizes and strides; False\n"
-                      "where they are of other types, or no matrices in memory, or there is no room for more.");
+PyDoc_STRVAR(add_doc, "add(plans, direct, make_check, a, b, out, /)\n--\n\n"
+                      "Let such tensors be multiplied by `direct` for as long as the context has these plans, where the\n"
+                      "check that `make_check` makes of them passes: it need not look at sizes and strides. False where\n"
+                      "they are of other types, or no matrices in memory, or there is no room for more.");
 
 static PyMethodDef methods[] = {
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, add_doc},

@@ -13,5 +13,12 @@ class DirectProducts:
     ) -> None: ...
     def __call__(self, context: Any, a: Any, b: Any, out: Any, /) -> Any: ...
     def add(
-        self, plans: dict[Any, Any], direct: Any, check: Callable[..., bool], a: Any, b: Any, out: Any, /
+        self,
+        plans: dict[Any, Any],
+        direct: Any,
+        make_check: Callable[..., Callable[..., bool]],
+        a: Any,
+        b: Any,
+        out: Any,
+        /,
     ) -> bool: ...

@@ -147,13 +147,12 @@ calls_of(PyObject *tally)
     return is_object ? (PyObject **)((char *)tally + member->offset) : NULL;
 }
 
-/* Fills all but the layout of an entry; what it holds is to be dropped after an error, too. */
+/* Fills all but the layout and the check of an entry; what it holds is to be dropped after an error, too. */
 static int
-read_direct(PyObject *direct, PyObject *check, Entry *entry)
+read_direct(PyObject *direct, Entry *entry)
 {
     Known *known = &entry->known;
     known->direct = Py_NewRef(direct);
-    known->check = Py_NewRef(check);
     if ((known->tf32 = PyObject_GetAttrString(direct, "tf32")) == NULL ||
         (known->tally = PyObject_GetAttrString(direct, "tally")) == NULL ||
         (known->launch = PyObject_GetAttrString(direct, "launch")) == NULL ||

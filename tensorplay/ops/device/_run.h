@@ -80,7 +80,7 @@ recover(PyObject *context, PyObject *direct, PyObject *const *addresses)
     if (!PyErr_ExceptionMatches(PyExc_Exception)) {
         return -1;
     }
-    PyObject *type, *error, *traceback, *outer_type, *outer_error, *outer_traceback;
+    PyObject *type, *error, *traceback;
     PyErr_Fetch(&type, &error, &traceback);
     PyErr_NormalizeException(&type, &error, &traceback);
     if (traceback != NULL) {
@@ -89,13 +89,16 @@ recover(PyObject *context, PyObject *direct, PyObject *const *addresses)
     PyObject *zero = constants.zero;
     PyObject *arguments[] = {context, direct, error,           addresses[0],   addresses[1], addresses[2],
                              zero,    zero,   constants.alpha, constants.beta, addresses[3]};
-    /* As in an `except`: the error is the context of whatever is raised meanwhile. */
-    PyErr_GetExcInfo(&outer_type, &outer_error, &outer_traceback);
-    Py_INCREF(error);
-    PyErr_SetExcInfo(type, error, traceback);
+    /* As in an `except`: the error is the context of whatever is raised meanwhile. Of this frame's own, since what
+       PyErr_GetExcInfo tells may be that of whoever drives a generator. */
+    _PyErr_StackItem *handled = PyThreadState_Get()->exc_info;
+    PyObject *outer = handled->exc_value;
+    handled->exc_value = error;
     PyObject *done = PyObject_VectorcallMethod(constants.recover, arguments, 11, NULL);
-    PyErr_SetExcInfo(outer_type, outer_error, outer_traceback);
+    handled->exc_value = outer;
     Py_DECREF(error);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
     Py_XDECREF(done);
     return done == NULL ? -1 : 0;
 }
@@ -150,7 +153,7 @@ note_written(const Products *self, PyObject *result)
     return noted == NULL ? -1 : 0;
 }
 
-/* Runs what is known, which the caller holds: from here on any code may run. Takes context, a, b and out; the view of a
+/* Runs what is known, which the caller holds, since any code may run meanwhile. Takes context, a, b and out; the view of a
    result that is to be made is not filled. NULL without an error stands for the long way. */
 static PyObject *
 run_known(const Products *self, const Known *known, PyObject *const *arguments, Operands *operands)
@@ -160,9 +163,6 @@ run_known(const Products *self, const Known *known, PyObject *const *arguments, 
     int32_t device_type = views[0].device_type, device = views[0].device;
     int is_given = operands->has_result;
     void *stream;
-    if (is_unchanged(self, known, arguments + 1, 2 + (size_t)is_given) <= 0) {
-        return NULL;
-    }
     PyObject *result = is_given ? Py_NewRef(arguments[3])
                                 : PyObject_CallMethodOneArg(arguments[1], constants.new_empty, known->shape);
     if (result == NULL) {

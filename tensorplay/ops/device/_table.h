@@ -8,8 +8,9 @@
 
 #include "_entries.h"
 
-/* At most half of the slots are taken. */
-enum { FEWEST_SLOTS = 64, MOST_SLOTS = 1 << 15 };
+/* At most half of the slots are taken. Variants are tensors of one layout that differ in what their check looks at, such
+   as whether they require a gradient. */
+enum { FEWEST_SLOTS = 64, MOST_SLOTS = 1 << 15, MOST_VARIANTS = 8 };
 
 typedef struct {
     PyObject_HEAD
@@ -19,25 +20,34 @@ typedef struct {
 
 static PyTypeObject *table_type;
 
-/* The entry of a layout, or the free one where it would lie. */
+/* The entry of a layout's variant, counted from 0, or the free one where the next variant would lie. */
 static Entry *
-place_in(Entry *entries, size_t slots, const Layout *layout)
+place_in(Entry *entries, size_t slots, const Layout *layout, int variant)
 {
     size_t place = (size_t)hash_of(layout);
     for (;; place++) {
         Entry *entry = &entries[place & (slots - 1)];
-        if (entry->known.direct == NULL || memcmp(&entry->layout, layout, sizeof(Layout)) == 0) {
+        if (entry->known.direct == NULL) {
+            return entry;
+        }
+        if (memcmp(&entry->layout, layout, sizeof(Layout)) == 0 && variant-- == 0) {
             return entry;
         }
     }
 }
 
-/* NULL where a layout is not known. */
+/* NULL where a layout has no such variant. */
 static const Entry *
-find_entry(const Table *self, const Layout *layout)
+find_entry(const Table *self, const Layout *layout, int variant)
 {
-    const Entry *entry = place_in(self->entries, self->slots, layout);
+    const Entry *entry = place_in(self->entries, self->slots, layout, variant);
     return entry->known.direct == NULL ? NULL : entry;
+}
+
+static int
+is_full(const Table *self)
+{
+    return self->slots >= MOST_SLOTS && 2 * (self->count + 1) > self->slots;
 }
 
 static int
@@ -52,7 +62,7 @@ grow(Table *self)
     for (size_t place = 0; place < self->slots; place++) {
         const Entry *entry = &self->entries[place];
         if (entry->known.direct != NULL) {
-            *place_in(entries, slots, &entry->layout) = *entry;
+            *place_in(entries, slots, &entry->layout, MOST_VARIANTS) = *entry;
         }
     }
     PyMem_Free(self->entries);
@@ -61,20 +71,18 @@ grow(Table *self)
     return 0;
 }
 
-/* 1 where an entry was put in, which takes its references; 0 where there is no room for more, -1 with an error. */
+/* 1 where an entry was put in as a variant, which takes its references; 0 where there is no room, -1 with an error. */
 static int
-put_entry(Table *self, const Entry *entry)
+put_entry(Table *self, const Entry *entry, int variant)
 {
-    int is_new = find_entry(self, &entry->layout) == NULL;
-    if (is_new && 2 * (self->count + 1) > self->slots) {
-        if (self->slots >= MOST_SLOTS) {
-            return 0;
-        }
-        if (grow(self) < 0) {
-            return -1;
-        }
+    int is_new = find_entry(self, &entry->layout, variant) == NULL;
+    if (is_new && is_full(self)) {
+        return 0;
     }
-    Entry *place = place_in(self->entries, self->slots, &entry->layout);
+    if (is_new && 2 * (self->count + 1) > self->slots && grow(self) < 0) {
+        return -1;
+    }
+    Entry *place = place_in(self->entries, self->slots, &entry->layout, variant);
     Known old = place->known;
     *place = *entry;
     self->count += (size_t)is_new;

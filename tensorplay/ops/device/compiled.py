@@ -17,7 +17,7 @@ def direct_products(
     """Return what multiplies tensors of torch as `long_way` does, by what was added to it; None where it cannot be.
 
     `long_way(context, a, b, out)` is called for whatever was not added, or is unusual. A layout is added with
-    `add(plans, direct, check, a, b, out)`, and known for as long as `plans` are the context's.
+    `add(plans, direct, make_check, a, b, out)`, and known for as long as `plans` are the context's.
     """
     built = extension("tensorplay.ops.device._direct")
     torch = library("torch")

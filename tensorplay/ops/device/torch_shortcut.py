@@ -46,8 +46,7 @@ class TorchShortcut:
         self._allows_tf32 = quick_tf32_switch()
         self._note_written = written_note()
         self._products = direct_products(self.mm_in_python, self._allows_tf32, self._note_written)
-        # One without entries is false.
-        self.mm: Any = self.mm_in_python if self._products is None else self._products
+        self.mm: Any = self._products or self.mm_in_python
 
     def mm_in_python(self, context: TuningContext, a: Any, b: Any, out: Any) -> Any:
         """Multiply two matrices."""
@@ -126,10 +125,7 @@ class TorchShortcut:
 
     def _is_added(self, plans: Plans, direct: Direct, a: Any, b: Any, out: Any) -> bool:
         """Return whether it will be found in C from now on."""
-        if self._products is None:
-            return False
-        check = guard_of_kind(*((a, b) if out is None else (a, b, out)))
-        return bool(self._products.add(plans, direct, check, a, b, out))
+        return self._products is not None and self._products.add(plans, direct, guard_of_kind, a, b, out)
 
     def _is_precision_of(self, direct: Direct) -> bool:
         return direct.tf32 is None or (self._precision("cuda", "matmul") == "tf32") is direct.tf32

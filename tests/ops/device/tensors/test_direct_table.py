@@ -96,6 +96,62 @@ def test_each_change_of_what_calls_resolve_to_is_heeded(
     close(tensorplay.mm(a, b, out=out), a.host @ b.host)
 
 
+def test_tensors_of_one_layout_that_differ_otherwise_are_all_known(
+    known: tuple[Any, Any, Any], torch: Any, put: Put, long: Long
+) -> None:
+    a, b, out = known
+    trained = put(b.host)
+    trained.requires_grad = True
+    kinds = [(a, b), (a, trained), (a, torch.nn.Parameter(b.host))]
+    with torch.no_grad():
+        for _ in range(3):
+            for left, right in kinds:
+                tensorplay.mm(left, right, out=out)
+                tensorplay.mm(left, right)
+        long.clear()
+        for left, right in kinds * 3:
+            close(tensorplay.mm(left, right, out=out), a.host @ b.host)
+            close(tensorplay.mm(left, right), a.host @ b.host)
+    assert long == []
+
+
+def test_more_kinds_of_one_layout_than_there_is_room_for_go_the_long_way(torch: Any) -> None:
+    made: list[int] = []
+    products = built.DirectProducts(  # type: ignore[union-attr]  # skipped where it is None
+        exchange=torch.Tensor.__dlpack_c_exchange_api__,
+        types=(torch.Tensor,),
+        allows_tf32=bool,
+        note_written=len,
+        long_way=lambda *_: "long",
+        launcher=None,
+    )
+    plans: dict[Any, Any] = {}
+    ran: list[int] = []
+    context = SimpleNamespace(plans=plans)
+    tensors = [(torch.Tensor(random(4, 4)), torch.Tensor(random(4, 4)), torch.Tensor(random(4, 4))) for _ in range(20)]
+
+    def added(number: int) -> bool:
+        direct = SimpleNamespace(
+            tf32=None, tally=SimpleNamespace(calls=0), launch=lambda *_: ran.append(number), shape=(4, 4),
+            left_bytes=64, right_bytes=64, out_bytes=64,
+        )  # fmt: skip
+
+        def make_check(*given: Any) -> Callable[..., bool]:
+            made.append(number)
+            return lambda *later: later == given
+
+        return bool(products.add(plans, direct, make_check, *tensors[number]))
+
+    assert [added(number) for number in range(20)] == [True] * 8 + [False] * 12
+    # A check takes long to make, and is not made in vain.
+    assert made == list(range(8))
+    assert added(3)
+    assert len(plans[TABLE]) == 8
+    found = [products(context, *given) for given in tensors]
+    assert ran == list(range(8))
+    assert found[8:] == ["long"] * 12
+
+
 def test_any_number_of_layouts_is_known(put: Put, long: Long, context: TuningContext) -> None:
     context.tuning_disable()
     rows = range(1, 1500, 3)
@@ -147,7 +203,7 @@ def test_threads_with_contexts_of_their_own_never_run_each_other_s_plans(torch: 
             context = Context()
             context.plans = {place: Owner() for place in range(20)}
             a, _, out = tensors[me]
-            assert products.add(context.plans, direct(me, a, out), lambda *_: True, a, b, out)
+            assert products.add(context.plans, direct(me, a, out), lambda *_: lambda *_: True, a, b, out)
             for name, given in tensors.items():
                 if (products(context, *given) == "long") != (name != me):
                     wrong.append(f"{me} of {name}")
