@@ -149,6 +149,7 @@ def test_each_gpu_is_done_with_a_step_in_time(plan: list[Job]) -> None:
     assert sum(wall.values()) < 1600
 
 
+@pytest.mark.nightly
 def test_a_plan_tells_about_what_the_benchmark_itself_does(plan: list[Job]) -> None:
     for job in plan:
         if job.kind == "selection":

@@ -18,7 +18,7 @@ def _path(name: str, first_result: str) -> str:
     return first_result if name == "result" else name
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
 def test_a_page_is_drawn_and_accessible(
     open_page: Open, service: Service, first_result: str, axe: str, scheme: str
 ) -> None:
@@ -53,6 +53,7 @@ def test_a_page_reads_without_javascript(open_page: Open, first_result: str, nam
 def test_the_filter_works_without_javascript(open_page: Open, first_result: str) -> None:
     page = open_page("results", java_script_enabled=False)
     page.fill("#filter", "m128")
-    page.click("form.filters button")
+    with page.expect_navigation():
+        page.click("form.filters button")
     assert page.locator("table.rows tbody tr").count() == 1
     assert "q=m128" in page.url

@@ -46,7 +46,7 @@ def test_nothing_of_an_event_nor_of_the_best_winners_is_off_the_screen(
     assert page.locator("#log .detail").first.is_visible()
 
 
-@pytest.mark.parametrize("width", [375, 1280])
+@pytest.mark.parametrize("width", [375, pytest.param(1280, marks=pytest.mark.nightly)])
 def test_the_line_of_the_time_saved_runs_into_nothing(open_page: Open, seeded: None, width: int) -> None:
     page = open_page("", viewport={"width": width, "height": 800})
     page.wait_for_selector("#saved-chart canvas")

@@ -123,7 +123,7 @@ def test_a_switch_is_turned_on_all_ranks_at_once(open_page: Open, service: Servi
         assert switches["tuning"]["value"] is False
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
 def test_the_pages_are_drawn_accessible_and_fit_a_telephone(
     open_page: Open, service: Service, axe: str, scheme: str, differing: None, tmp_path: Path
 ) -> None:
