@@ -7,14 +7,14 @@ from typing import Any
 __all__ = ["extension"]
 
 
-def extension(name: str) -> Any | None:
+def extension(name: str, *, needs_lock: bool = True) -> Any | None:
     """Return a module of ours in C by its full name, None where it was not built for this interpreter.
 
-    None, too, where Python runs without its global lock: these modules lean on it, and importing one would put it
-    back for the whole program.
+    None, too, where Python runs without its global lock and the module leans on it: importing one that does would put
+    it back for the whole program.
     """
     is_locked = getattr(sys, "_is_gil_enabled", lambda: True)
-    if not is_locked():
+    if needs_lock and not is_locked():
         return None
     try:
         return import_module(name)

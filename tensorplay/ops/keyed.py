@@ -5,18 +5,14 @@ It does in one call what takes seven attributes and a tuple, and is optional: as
 
 from collections.abc import Callable
 
+from tensorplay.extensions import extension
+
 __all__ = ["layout_key"]
 
 
-def _built() -> Callable[[object, object, object], bytes | None] | None:
-    try:
-        from tensorplay.ops import _layout_key  # noqa: PLC0415 - it need not be there
-    except ImportError:
-        return None
-    return _layout_key.layout_key
+_built = extension("tensorplay.ops._layout_key", needs_lock=False)
 
-
-layout_key = _built()
+layout_key: Callable[[object, object, object], bytes | None] | None = None if _built is None else _built.layout_key
 """Returns what tells the layout of `a`, `b` and `out` from every other, or None for operands that Python is to look at.
 
 None itself where the extension was not built, or was for another NumPy. Its keys are never equal to those that Python

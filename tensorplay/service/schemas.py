@@ -284,10 +284,7 @@ class JobModel(BaseModel):
     current: str | None
     elapsed_s: float
     eta_s: float | None
-    failed: int = Field(
-        default=0,
-        description="Those of `done` that could not be measured, or kept their winner since nothing was decided.",
-    )
+    failed: int = Field(default=0, description="Those of `done` that could not be measured, or decided nothing.")
     failures: list[Failure] = Field(description="The first hundred of `failed`, each with its reason.")
     budget: JobBudget = JobBudget()
     reason: str | None = Field(default=None, description="Why it ended before all was measured, if it did.")

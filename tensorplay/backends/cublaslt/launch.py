@@ -31,13 +31,14 @@ def maker() -> Any | None:
 
 def launch_of(operation: Operation, algorithm: Algorithm, workspace_bytes: int, run: Run) -> Launch | None:
     """Return the launch of a product without bias and scales; `run` is the plan's, for threads on other devices."""
-    if maker() is not None:
-        return _in_c(operation, algorithm, workspace_bytes, run)
+    make = maker()
+    if make is not None:
+        return _in_c(make, operation, algorithm, workspace_bytes, run)
     # Each call would have to look which device is current, which is half of what is saved.
     return _in_python(operation, algorithm, workspace_bytes) if device_count() == 1 else None
 
 
-def _in_c(operation: Operation, algorithm: Algorithm, workspace_bytes: int, run: Run) -> Launch:
+def _in_c(make: Any, operation: Operation, algorithm: Algorithm, workspace_bytes: int, run: Run) -> Launch:
     ordinal, numbers = int(operation.problem.device), scalars(operation.types.scale)
 
     def refused(status: int) -> None:
@@ -47,7 +48,7 @@ def _in_c(operation: Operation, algorithm: Algorithm, workspace_bytes: int, run:
     def elsewhere(left: int, right: int, out: int, stream: int) -> object:
         return run(left, right, out, 0, 0, 1.0, 0.0, stream)
 
-    launch: Launch = maker()(  # type: ignore[misc]  # asked above
+    launch: Launch = make(
         matmul=library_function("cublasLtMatmul"),
         arguments=(
             handle_of(ordinal),
