@@ -32,6 +32,7 @@ from harness.cuda_command import NO_DEVICE, finish, options_of, parser_of, say_n
 from harness.cuda_shapes import PRIMING, SEED_SHAPES, CudaShape, product_of
 from harness.cuda_timing import back_to_back_us
 from harness.fresh import FreshProcessError
+from harness.kernels_run import kernels_run
 from harness.machine import metadata
 from harness.prepared import PreparedProcess
 from harness.result import Figure, Goal, Result, write
@@ -100,9 +101,7 @@ def _bare_calls() -> Callable[[CudaShape, Any], Callable[[], object]]:
 
 
 def _what_ran(shape: CudaShape) -> dict[str, Any]:
-    plans = [resolved.plan for resolved in tunable.get_tuning_context().plans.values()]
-    kernels = {plan.kernel for plan in plans if plan is not None and plan.problem.key == shape.problem.key}
-    return {"kernel": " ".join(sorted(kernels)), "stats": tunable.stats()}
+    return {"kernel": " ".join(kernels_run(tunable.get_tuning_context(), shape)), "stats": tunable.stats()}
 
 
 def _spent_since(before: resource.struct_rusage) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.cuda_shapes import PRIMING, CudaShape, product_of
+from harness.kernels_run import kernels_run
 
 from tensorplay.gemm import Signature
 from tensorplay.runtime.context import TuningContext
@@ -42,11 +43,7 @@ def prime(context: TuningContext) -> None:
 
 def kernel_run(context: TuningContext, shape: CudaShape) -> str:
     """Return the kernel id of what a shape runs under a context, empty when it has not run."""
-    for resolved in context.plans.values():
-        plan = resolved.plan
-        if plan is not None and plan.problem.key == shape.problem.key:
-            return plan.kernel
-    return ""
+    return next(iter(kernels_run(context, shape)), "")
 
 
 def recorded_kernel(context: TuningContext, signature: Signature) -> str:

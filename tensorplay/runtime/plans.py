@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorplay.runtime.resolved import Resolved, concerns
 
-__all__ = ["TABLE", "Plans", "plan_count", "without"]
+__all__ = ["TABLE", "Plans", "plan_count", "resolved_items", "without"]
 
 Plans = dict[Any, Resolved]
 
@@ -21,6 +21,11 @@ def plan_count(plans: Mapping[Any, Any]) -> int:
     return len(plans) - (TABLE in plans)
 
 
+def resolved_items(plans: Plans) -> list[tuple[Any, Resolved]]:
+    """Return the plans with their keys, the table left out, as they are now: other threads may add some."""
+    return [(key, each) for key, each in list(plans.items()) if key != TABLE]
+
+
 def without(plans: Plans, signature: Any) -> Plans:
     """Return those that do not concern a signature, without the table, where there may be others."""
-    return {key: each for key, each in list(plans.items()) if key != TABLE and not concerns(each, signature)}
+    return {key: each for key, each in resolved_items(plans) if not concerns(each, signature)}

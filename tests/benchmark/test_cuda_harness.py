@@ -15,6 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tensorplay.backends.base import Plan
+from tensorplay.runtime.counters import Tally
+from tensorplay.runtime.plans import TABLE
+from tensorplay.runtime.process import use_context
+from tensorplay.runtime.resolved import Resolved
+
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARK = ROOT / "benchmark"
 sys.path.insert(0, str(BENCHMARK))
@@ -22,6 +28,7 @@ sys.path.insert(0, str(BENCHMARK))
 cuda_machine = import_module("harness.cuda_machine")
 cuda_shapes = import_module("harness.cuda_shapes")
 prepared = import_module("harness.prepared")
+setting = import_module("cuda_reach.setting")
 fresh = import_module("harness.fresh")
 result = import_module("harness.result")
 spread = import_module("harness.spread")
@@ -224,6 +231,20 @@ def test_a_part_without_a_result_is_missed(tmp_path: Path) -> None:
     assert json.loads(result.write(whole, tmp_path, {}).read_text())["settings"]["parts"].keys() == set(
         bench_reach.PARTS
     )
+
+
+def test_what_ran_is_told_beside_a_table_of_hits_in_c(tmp_path: Path) -> None:
+    shape, other = cuda_shapes.CudaShape("float32", 8, 4, 2), cuda_shapes.CudaShape("float32", 8, 4, 3)
+    context = setting.context_of(tmp_path, enabled=False)
+    assert setting.kernel_run(context, shape) == ""
+    for key, posed, kernel in (("one", shape, "Default"), ("two", shape, "cublas"), ("three", other, "skinny")):
+        plan = Plan(posed.problem, kernel, lambda *_: None)
+        context.plans[key] = Resolved(plan.run, Tally(), plan=plan)
+    plans: dict[Any, Any] = context.plans
+    plans |= {TABLE: object(), "no plan": Resolved(lambda *_: None, Tally())}
+    assert setting.kernel_run(context, other) == "skinny"
+    with use_context(context):
+        assert bench_tunable._what_ran(shape)["kernel"] == "Default cublas"
 
 
 @given(st.integers(0, 10_000), st.sampled_from(products.OPERATIONS))
