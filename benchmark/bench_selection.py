@@ -40,13 +40,15 @@ from selection.summary import result_of, short_text
 
 FOLDER = "selection_parts"
 SHORTFALL = (
-    "again: 10 of 12 shapes agree. Tried, each since an earlier run with 10 of 12: two sets of operands at least, "
-    "lying in sixteen ways; readings that replay graphs, and a race of 24 candidates; kernels compiled beside the "
-    "search, which lists neighbours 8 times faster. 256x28672x4096: one of five searches had loaded 433 kernels, "
-    "about 3 ms each, when its time was over, and had not met the one that the others found, 7 % faster. 512x2304x768 "
-    "with a bias: the first choice takes 6.47 us on 8 of 30 allocations of the operands, and 6.7 to 6.8 us on the "
-    "others, where other kernels take 6.4 us on all; each tuning has one allocation, so that it saw gains of 0.3 to "
-    "5 %, and kept the first choice three times. Confirming over several allocations has not been tried."
+    "again: 11 of 12 shapes agree (10 in earlier runs). The winners of 256x28672x4096 gain 10 to 12 % over the first "
+    "choice in all five searches, and lie 1.6 % apart: the slowest is of the process that came first, whose search "
+    "read 587 kernels, the others' 641 to 765. About half of such a search goes into loading them. Tried, each "
+    "since an earlier run with 10 of 12: two sets of operands at least, lying in sixteen ways; readings that replay "
+    "graphs, and a race of 24 candidates; kernels compiled beside the search, which lists neighbours 8 times faster. "
+    "Tried apart from it, and of no use: loading kernels ahead, by capturing them on another thread (loads exclude "
+    "each other and all launches, 3.6 ms each, 6.8 ms on two threads), and operands in several allocations (the "
+    "times of five kernels of 512x2304x768 with a bias differ by less than 1 % over ten single ones, over four, and "
+    "over sixteen at once)."
 )
 """Why a goal is missed where it is: what was tried, and what limits it."""
 

@@ -68,10 +68,11 @@ def _of_shapes(rows: Sequence[Row]) -> Iterable[Figure]:
             quotients = _quotients(rows, "search", name)
             goal = Goal(1.0, at_least=True) if name in _AHEAD else None
             yield from _geomean(f"search over {title} ({len(quotients)} shapes)", quotients, goal)
-    for name in ("naive", "search"):
-        quotients = _quotients(rows, name, "first")
-        if quotients:
-            yield Figure(f"worst shape: {name} over the first choice, same process", min(quotients))
+    for name in ("naive", "heuristic", "wide", "search"):
+        over = {row["item"]: each for row in rows for each in _quotients([row], name, "first")}
+        if over:
+            worst = min(over, key=lambda item: over[item])
+            yield Figure(f"same process, worst shape: {name} over the first choice ({worst})", over[worst])
     shares = [row["roofline_us"] / row["contestants"]["search"]["us"] for row in rows if _has(row, "search")]
     yield from _geomean("search: share of the roofline", shares, None)
 
