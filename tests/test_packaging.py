@@ -19,11 +19,10 @@ import pytest
 
 import tensorplay
 from tensorplay.cli.main import main
-from tensorplay.extensions import extension
+from tensorplay.extensions import EXTENSIONS, extension
 from tensorplay.ops.keyed import layout_key
 
 ROOT = Path(__file__).parents[1]
-EXTENSIONS = ("tensorplay.ops._layout_key", "tensorplay.ops.device._direct", "tensorplay.backends.cublaslt._launch")
 BUILT = {f"{name.replace('.', '/')}{sysconfig.get_config_var('EXT_SUFFIX')}" for name in EXTENSIONS}
 
 Test = Callable[..., None]
@@ -61,20 +60,19 @@ def clean_copy(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     return copy
 
 
-def _build_wheel(copy: Path, into: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
+def _built_wheel(copy: Path, into: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
     options = ["--no-build-isolation"] if _builds_here() else []
     command = [sys.executable, "-m", "pip", "wheel", "--verbose", "--no-deps", *options]
     command += ["--wheel-dir", str(into), str(copy)]
-    done = subprocess.run(command, env=os.environ | environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
+    return subprocess.run(command, env=os.environ | environ, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="session")
 def wheel(clean_copy: Callable[[], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
     """Give a wheel that was built from a clean copy."""
     built = tmp_path_factory.mktemp("built")
-    _build_wheel(clean_copy(), built)
+    done = _built_wheel(clean_copy(), built)
+    assert done.returncode == 0, done.stdout + done.stderr
     (path,) = built.iterdir()
     with zipfile.ZipFile(path) as opened:
         yield opened
@@ -134,7 +132,8 @@ def test_a_wheel_holds_every_module_and_data_file_and_nothing_else(wheel: zipfil
 def test_without_a_compiler_a_wheel_lacks_the_extensions_alone_and_the_build_says_so(
     clean_copy: Callable[[], Path], tmp_path: Path
 ) -> None:
-    done = _build_wheel(clean_copy(), tmp_path, CC="/nonexistent/cc")
+    done = _built_wheel(clean_copy(), tmp_path, CC="/nonexistent/cc")
+    assert done.returncode == 0, done.stdout + done.stderr
     for name in EXTENSIONS:
         assert f'building extension "{name}" failed' in done.stdout + done.stderr
     (path,) = tmp_path.iterdir()
@@ -149,6 +148,16 @@ def test_without_a_compiler_a_wheel_lacks_the_extensions_alone_and_the_build_say
     environ = os.environ | {"PYTHONPATH": str(tmp_path / "installed")}
     ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
     assert (ended.stdout, ended.stderr) == ("None 24.0\n", "")
+
+
+@of_the_wheel
+def test_a_build_that_must_have_the_extensions_fails_without_a_compiler(
+    clean_copy: Callable[[], Path], tmp_path: Path
+) -> None:
+    done = _built_wheel(clean_copy(), tmp_path, CC="/nonexistent/cc", TENSORPLAY_EXTENSIONS="required")
+    assert done.returncode != 0
+    assert "/nonexistent/cc" in done.stdout + done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 @of_the_wheel

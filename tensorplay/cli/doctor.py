@@ -82,6 +82,7 @@ def _machine(examination: "Examination") -> Iterator[str]:
     yield f"  processor: {printable(machine.processor)}, {cores}"
     missing = f" (not installed: {', '.join(build.missing_sources)})" if build.missing_sources else ""
     yield f"  sources of candidates: {', '.join(build.sources)}{missing}"
+    yield f"  extensions in C: {_extensions(machine.extensions)}"
     yield f"  system: {printable(machine.system)}"
     yield f"  python: {machine.python} ({printable(machine.executable)})"
     yield f"  numpy: {machine.numpy}"
@@ -101,6 +102,15 @@ def _why_no_gpu(examination: "Examination") -> str | None:
         return None
     # The driver may work although the files that say so are not there.
     return examination.machine.why_no_gpu or "no CUDA device is visible"
+
+
+def _extensions(extensions: dict[str, bool]) -> str:
+    """Return which are in use and, as they cost time in each call, which are not."""
+    used, left_out = (
+        ", ".join(name.rpartition(".")[2] for name, is_used in extensions.items() if is_used is wanted)
+        for wanted in (True, False)
+    )
+    return (used or "none") + (f" (left out: {left_out}; docs/install.md says why)" if left_out else "")
 
 
 def _blas(library: "BlasLibrary") -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorplay.backends.cublaslt.library import available
 from tensorplay.backends.host.machine import cpu_model, usable_cpus
+from tensorplay.extensions import EXTENSIONS, extension
 
 __all__ = ["ON_A_GPU", "OPTIONAL", "BlasLibrary", "Machine", "this_machine"]
 
@@ -46,6 +47,8 @@ class Machine(NamedTuple):
         Versions of the libraries of arrays on a GPU and of cuBLAS, of what is installed.
     why_no_gpu : str or None
         Why no product can run on a GPU here.
+    extensions : dict
+        The extensions in C by full name, and whether each is in use.
     """
 
     python: str
@@ -59,6 +62,7 @@ class Machine(NamedTuple):
     optional: dict[str, str | None]
     on_a_gpu: dict[str, str]
     why_no_gpu: str | None
+    extensions: dict[str, bool]
 
 
 def this_machine() -> Machine:
@@ -76,6 +80,7 @@ def this_machine() -> Machine:
         optional={name: _installed_version(name) for name in OPTIONAL},
         on_a_gpu={name: version for name, version in versions.items() if version is not None},
         why_no_gpu=available(),
+        extensions={name: extension(name) is not None for name in EXTENSIONS},
     )
 
 

@@ -10,7 +10,7 @@ from tensorplay.extensions import extension
 __all__ = ["layout_key"]
 
 
-_built = extension("tensorplay.ops._layout_key", needs_lock=False)
+_built = extension("tensorplay.ops._layout_key")
 
 layout_key: Callable[[object, object, object], bytes | None] | None = None if _built is None else _built.layout_key
 """Returns what tells the layout of `a`, `b` and `out` from every other, or None for operands that Python is to look at.

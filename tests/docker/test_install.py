@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tensorplay.extensions import EXTENSIONS
+
 ROOT = Path(__file__).parents[2]
 
 # Where an image keeps things; here each goes below one folder.
@@ -64,6 +66,9 @@ def test_the_commands_of_an_image_give_an_environment_in_which_its_worker_is_hea
     installed = {each["name"] for each in json.loads(listed.stdout)}
     assert {"tensorplay", "fastapi"} <= installed
     assert not {"pytest", "ruff", "hypothesis"} & installed
+    doctor = [programs / "tensorplay", "doctor", "--json"]
+    examined = subprocess.run(doctor, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(examined.stdout)["machine"]["extensions"] == dict.fromkeys(EXTENSIONS, True)
     assert ("nvmath-python" in installed) == (dockerfile == "Dockerfile.cuda")
     code = {"programs": programs, "code": tmp_path / "app"}
     quick = {"TENSORPLAY_TOKEN": "t" * 8, "TP_TUNABLEOP_MAX_TUNING_DURATION_MS": "1"}
