@@ -66,7 +66,7 @@ def test_the_commands_of_an_image_give_an_environment_in_which_its_worker_is_hea
     installed = {each["name"] for each in json.loads(listed.stdout)}
     assert {"tensorplay", "fastapi"} <= installed
     assert not {"pytest", "ruff", "hypothesis"} & installed
-    doctor = [programs / "tensorplay", "doctor", "--json"]
+    doctor = (str(programs / "tensorplay"), "doctor", "--json")
     examined = subprocess.run(doctor, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert json.loads(examined.stdout)["machine"]["extensions"] == dict.fromkeys(EXTENSIONS, True)
     assert ("nvmath-python" in installed) == (dockerfile == "Dockerfile.cuda")
