@@ -140,5 +140,6 @@ def test_going_back_to_a_question_and_loading_it_anew_only_asks(
     plain.go_back()
     assert "Are you sure?" in plain.inner_text("main")
     plain.click("button:text-is('Forget this winner')")
+    plain.wait_for_load_state()
     assert "there is no such winner" in plain.inner_text("main")
     assert len(context.get_results()) == before - 1

@@ -35,6 +35,7 @@ def test_a_person_signs_in_and_goes_on_where_they_wanted_to(browser: "Browser", 
     assert answer and answer.status == 401
     page.fill("#token", "wrong")
     page.click("button.primary")
+    page.wait_for_load_state()
     assert "This is not the token" in page.inner_text("[role=alert]")
     page.fill("#token", TOKEN)
     page.keyboard.press("Enter")

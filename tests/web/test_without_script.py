@@ -92,8 +92,10 @@ def _set_switches_and_settings(page: "Page", root: str, context: TuningContext) 
     page.goto("./settings")
     page.fill("#set-sources input", "No such name!")
     page.click("#set-sources button")
+    page.wait_for_load_state()
     assert "names with commas between" in page.inner_text("main")
     page.click("text=Back to the page")
+    page.wait_for_load_state()
     assert page.url == f"{root}settings"
     values = {each.name: each.value for each in context.settings()}
     assert values["min_gain"] == 0.25
@@ -104,6 +106,7 @@ def _pin_override_and_forget(page: "Page", root: str, context: TuningContext) ->
     page.click("button:text-is('Pin')")
     page.wait_for_selector("#done:visible >> text=Done.")
     page.click("button:text-is('Unpin')")
+    page.wait_for_load_state()
     assert page.url.startswith(f"{root}results?q=m16_#r-")
     page.click("tbody th a")
     page.fill("[name=kernel]", scripted_kernel(3))
@@ -116,6 +119,7 @@ def _pin_override_and_forget(page: "Page", root: str, context: TuningContext) ->
     before = len(context.get_results())
     page.click("button:text-is('Forget this winner')")
     page.click("text=Cancel")
+    page.wait_for_load_state()
     assert len(context.get_results()) == before
     page.click("button:text-is('Forget this winner')")
     page.click("button:text-is('Forget this winner')")
@@ -167,6 +171,7 @@ def test_who_has_not_signed_in_does_so_first(browser: "Browser", root: str, cont
     page = browser.new_page(java_script_enabled=False)
     page.goto(f"{root}settings?q=tuning")
     page.click("#set-tuning button")
+    page.wait_for_load_state()
     assert "Changing something needs the token" in page.inner_text("main")
     page.fill("#token", TOKEN)
     page.click("button.primary")
