@@ -1,13 +1,19 @@
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from tensorplay.interrupts import is_of_a_handler
+from tensorplay.interrupts import is_nested, is_of_a_handler, note_handlers
+from tensorplay.runtime.listeners import Listeners
+
+ROOT = Path(__file__).parents[1]
 
 
 class LateError(Exception):
@@ -74,3 +80,73 @@ def test_any_thread_may_ask(install: Callable[[Any], object]) -> None:
     asking.start()
     asking.join()
     assert found == [False]
+
+
+def test_a_handler_that_removes_itself_is_known_where_it_was_noted(install: Callable[[Any], object]) -> None:
+    def once(*_: object) -> None:
+        install(signal.SIG_DFL)
+        raise LateError
+
+    for is_noted in (False, True):
+        install(once)
+        if is_noted:
+            note_handlers()
+        with pytest.raises(LateError) as raised:
+            signal.raise_signal(signal.SIGUSR1)
+        assert is_of_a_handler(raised.value) is is_noted
+
+
+@pytest.fixture
+def other_thread() -> Iterator[None]:
+    """Let there be another thread."""
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    yield
+    end.set()
+    thread.join()
+
+
+def called_in(module: str, call: Callable[[], object]) -> Any:
+    """Call from a function of a module of that name."""
+    space: dict[str, Any] = {"__name__": module, "call": call}
+    exec("def _call_each():\n    return call()", space)  # noqa: S102 - a function of another module
+    return space["_call_each"]()
+
+
+@pytest.mark.usefixtures("other_thread")
+@pytest.mark.parametrize(
+    ("module", "found"),
+    [
+        ("tensorplay.runtime.device_results", True),
+        ("tensorplay.service.live_runtime", True),
+        ("tensorplay", True),
+        ("tensorplay.runtime.listeners", False),
+        ("tensorplay.cli.main", False),
+        ("tensorplay.distributed.worker", False),
+        ("tensorplayer", False),
+        ("program", False),
+    ],
+)
+def test_who_comes_in_the_middle_of_our_work_is_nested(module: str, found: bool) -> None:
+    assert called_in(module, lambda: called_in("tensorplay.ops", is_nested)) is found
+
+
+@pytest.mark.usefixtures("other_thread")
+def test_a_product_is_not_nested_in_itself_nor_a_listener_in_who_calls_it() -> None:
+    assert not called_in("tensorplay.ops", is_nested)
+    found: list[bool] = []
+    listeners = Listeners()
+    listeners.add(lambda *_: found.append(called_in("tensorplay.ops", is_nested)))
+    called_in("tensorplay.runtime.measuring", lambda: listeners.tell("event"))
+    assert found == [False]
+
+
+def test_without_another_thread_nobody_holds_what_is_waited_for() -> None:
+    code = (
+        "from tests.test_interrupts import called_in\n"
+        "from tensorplay.interrupts import is_nested\n"
+        "print(called_in('tensorplay.runtime.device_results', lambda: called_in('tensorplay.ops', is_nested)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

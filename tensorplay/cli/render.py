@@ -61,6 +61,9 @@ def printable(text: str, longest: int | None = None) -> str:
     Whatever is not printable (control and formatting characters, line ends, lone surrogates) becomes a backslash
     escape. What exceeds `longest` characters is cut, and says so.
     """
+    if longest is not None:
+        # An escape is no shorter than what it stands for, and a line of a file may be very long.
+        text = text[: longest + 1]
     if not text.isprintable():
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     if longest is not None and len(text) > longest:

@@ -13,7 +13,7 @@ from typing import Any
 from tensorplay.backends.base import Backend, Plan
 from tensorplay.errors import OperandError, TensorPlayError
 from tensorplay.gemm import DEFAULT, GemmProblem, Signature, signature_of
-from tensorplay.interrupts import is_of_a_handler
+from tensorplay.interrupts import is_nested, is_of_a_handler
 from tensorplay.runtime import listeners as events
 from tensorplay.runtime.device_results import DeviceResults
 from tensorplay.runtime.notice import logger
@@ -100,6 +100,8 @@ class TuningContext(Steering):
         if not backend.is_tunable(problem, self._settings.families):
             return self._settle(self._fixed_dispatch(problem, backend), None, Reason.FIRST_CHOICE)
         signature = signature_of(problem)
+        if not self._is_ready(problem.device) and self._is_interrupted():
+            return self._in_passing(problem, backend, signature)
         device = self._device(problem.device, backend)
         plan, state = None, EntryState.NONE
         if self._settings.enabled:
@@ -119,10 +121,10 @@ class TuningContext(Steering):
             self._pin(signature)
         if decision.action is Action.WINNER and plan is not None:
             return self._settle(plan, signature, decision.reason, partial(self._first_choice, problem, backend))
-        if decision.action in {Action.SELECT_IN_PROCESS, Action.MEASURE} and self._is_interrupted():
-            # Neither kept nor given up, so that a later call is decided as this one should have been.
-            first = self._first_choice(problem, backend)
-            return self._settle(first, signature, Reason.FIRST_CHOICE, cacheable=False)
+        is_measured = decision.action in {Action.SELECT_IN_PROCESS, Action.MEASURE}
+        is_noted = decision.queue or (decision.untuned and self._settings.record_untuned)
+        if self._is_interrupted() if is_measured else is_noted and is_nested():
+            return self._in_passing(problem, backend, signature)
         if decision.action is Action.SELECT_IN_PROCESS:
             return self._settle(self._select(signature, problem, backend), signature, decision.reason)
         if decision.action is Action.MEASURE:
@@ -167,14 +169,10 @@ class TuningContext(Steering):
         self._invalidate()
         return result
 
-    def unpin(self) -> int:
-        """Let every signature that was pinned under a graph capture be decided anew; return how many there were.
-
-        Graphs captured before keep what they captured, so eager reruns may differ from them in the last bits.
-        """
-        count = self._ledger.unpin()
-        self._invalidate()
-        return count
+    def _in_passing(self, problem: GemmProblem, backend: Backend, signature: Signature) -> Resolved:
+        """Return the first choice for a call that must wait for nobody, and let a later one be decided as it should."""
+        first = self._first_choice(problem, backend)
+        return self._settle(first, signature, Reason.FIRST_CHOICE, cacheable=False)
 
     def _is_measurable(self, device: DeviceResults, signature: Signature) -> bool:
         """Return whether tuning is on for a signature; a pinned winner that does not run any more is not replaced."""

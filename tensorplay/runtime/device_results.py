@@ -72,7 +72,7 @@ class DeviceResults:
         self._not_before = clock()
         self._path = path
         self._store = self._store_of(path)
-        self._loaded = False
+        self.is_loaded = False
         self._read: dict[str, None] = {}
         self._warned_of_write = False
 
@@ -100,12 +100,12 @@ class DeviceResults:
 
     def ensure_loaded(self) -> None:
         """Read the file, the first time only."""
-        if self._loaded:
+        if self.is_loaded:
             return
         with self._listeners.afterwards(), self._lock:
-            if not self._loaded:
+            if not self.is_loaded:
                 self._merge(self._store.load(), overwrite=False)
-                self._loaded = True
+                self.is_loaded = True
 
     def read(self, path: str, *, overwrite: bool) -> bool:
         """Merge a file; return whether it exists and its validators match."""

@@ -141,6 +141,11 @@ class Devices(Switches):
                     other.let_go(self._devices[device])
             return self._devices[device]
 
+    def _is_ready(self, device: str) -> bool:
+        """Return whether nothing must be made or read before a product on a device is looked up."""
+        known = self._devices.get(device)
+        return known is not None and (known.is_loaded or not self._settings.enabled)
+
     def _facts(self, device: str, backend: Backend) -> tuple[Validator, ...]:
         """Return what the file of a device must match."""
         return check_validators((FORMAT_VALIDATOR, *backend.validators(device)))

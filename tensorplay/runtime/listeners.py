@@ -1,6 +1,5 @@
 """Who wants to hear what the runtime does, and the names of what there is to hear."""
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from tensorplay.locks import ForkSafeLock
+from tensorplay.runtime.notice import logger
 from tensorplay.typing import Listener
 
 __all__ = [
@@ -66,8 +66,6 @@ EVENTS = (
     SETTING,
     FILE,
 )
-
-_logger = logging.getLogger("tensorplay")
 
 
 class _Registration:
@@ -159,7 +157,7 @@ class Listeners:
         for registration in self._registrations:
             try:
                 registration.listener(event, facts)
-            except Exception:  # whatever it is, it must not reach the product that is running
+            except Exception:  # noqa: BLE001 - whatever it is, it must not reach the product that is running
                 if not registration.has_failed:
                     registration.has_failed = True
-                    _logger.exception("a listener failed on %r; its further failures are not logged", event)
+                    logger.exception("a listener failed on %r; its further failures are not logged", event)

@@ -9,7 +9,7 @@ from tensorplay.backends.base import Backend, Plan
 from tensorplay.database.record import Entry
 from tensorplay.errors import OperandError, TensorPlayWarning
 from tensorplay.gemm import DEFAULT, GemmProblem, Signature, signature_of
-from tensorplay.interrupts import is_of_a_handler
+from tensorplay.interrupts import is_nested, is_of_a_handler, note_handlers
 from tensorplay.locks import ForkSafeLock
 from tensorplay.measure.budget import Deadline
 from tensorplay.measure.report import UNDECIDED, Verdict
@@ -207,11 +207,12 @@ class Measuring(Archive):
         self.listeners.tell(event, **entry._asdict(), report=evidence.report)
 
     def _is_interrupted(self) -> bool:
-        """Return whether this thread is measuring already: under a signal handler that multiplies, or a listener.
+        """Return whether this product comes in the middle of our work: of a signal handler, a finalizer, or a listener.
 
-        A second measurement would launch into the first one's stream, which may be in the middle of a capture.
+        Where this thread is measuring, a second measurement would launch into the first one's stream, which may be in
+        the middle of a capture. Where it does anything else of ours, it may hold what the measuring thread waits for.
         """
-        return self._measuring.is_held_here()
+        return self._measuring.is_held_here() or is_nested()
 
     def _is_affordable(self, signature: Signature) -> bool:
         """Return whether the process may still measure; the reason is kept where it may not."""
@@ -235,6 +236,7 @@ class Measuring(Archive):
         self._killers.look_again(results)
         # At once: whoever waits for this lock waits for the measurement that is told of.
         self.listeners.tell_under(self._measuring, events.TUNING_STARTED, op=signature.op, params=signature.params)
+        note_handlers()
         started = self._clock()
         try:
             return measure(
@@ -262,6 +264,7 @@ class Measuring(Archive):
             known = self._selected.get(signature)
             selected = next((choice for choice in choices if choice.kernel == known), None)
             if selected is None:
+                note_handlers()
                 try:
                     with backend.open_trial(problem, rotating_bytes=0) as trial:
                         selected = select_in_process(choices, trial.timer)

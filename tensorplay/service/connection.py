@@ -13,8 +13,6 @@ from typing import Any, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from tensorplay.runtime.notice import logger
-
 __all__ = ["MOST_CONNECTIONS", "MOST_WAIT_S", "Connection", "OncePerMinute", "http_log"]
 
 MOST_CONNECTIONS = 256
@@ -25,7 +23,7 @@ MOST_WAIT_S = 30.0
 
 _MINUTE_S = 60.0
 
-http_log = logger.getChild("http")
+http_log = logging.getLogger("tensorplay.http")
 """What connections have to say."""
 
 
