@@ -152,15 +152,21 @@ def _in_words_of_ctl(text: str) -> str:
 def started_job(
     ctx: click.Context, client: "Client", job: "JobModel", *, as_json: bool, timeout: float = 3600.0
 ) -> None:
-    """Wait for a job for so many seconds, show it, and end the command: with 1 when it did not measure everything."""
+    """Wait for a job for so many seconds, show it, and end the command: with 1 when it did not measure everything.
+
+    So it does when the job is not over by then; without waiting it is enough that it was started.
+    """
     if timeout:
         job = _awaited(client, job, timeout)
+    is_late = timeout > 0 and job.state not in {"succeeded", "failed", "cancelled"}
     if as_json:
         echo_json(job.model_dump())
     else:
         print_rows(JOBS, [job_row(job)], "job")
         tell_failures(job)
-    ctx.exit(FAILED if job.failures or job.state in {"failed", "cancelled"} else 0)
+    if is_late:
+        click.echo(f"still {job.state} after {timeout:g} s: it goes on, `tensorplay ctl jobs` shows it", err=True)
+    ctx.exit(FAILED if is_late or job.failures or job.state in {"failed", "cancelled"} else 0)
 
 
 def tell_failures(job: "JobModel", before: str = "") -> None:

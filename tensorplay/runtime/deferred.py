@@ -166,7 +166,7 @@ class Deferred(Measuring):
             elif found is not None:
                 evidence = self._record(task.results, found, task.met, task.backend)
         if isinstance(found, Measurement):
-            self._tell(task.results, found.entry, task.met, evidence)
+            self._tell(task.results, found.entry, evidence)
         self._renew(task.signature)
         return True
 

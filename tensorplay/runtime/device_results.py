@@ -123,14 +123,14 @@ class DeviceResults:
             self._keep(entry, origin)
             self._save_in_time()
 
-    def replace(self, entry: Entry, origin: str) -> None:
-        """Keep a winner in place of a stale one, and rewrite the file without the stale line."""
+    def replace(self, entry: Entry, origin: str, noted: str = "healed") -> None:
+        """Keep a winner in place of another, a stale one if nothing else is noted, and rewrite the file without it."""
         with self._listeners.afterwards(), self._lock:
-            self._keep(entry, origin, "healed")
+            self._keep(entry, origin, noted)
             self._unwritten.supersede(entry.signature)
             self._save_in_time()
 
-    def exchange(self, met: Entry | None, entry: Entry, origin: str) -> bool:
+    def exchange(self, met: Entry | None, entry: Entry, origin: str, *, noted: str = "healed") -> bool:
         """Keep a winner in place of what was met before; return False, and leave all, when that has changed since."""
         with self._listeners.afterwards(), self._lock:
             if self.results.get(entry.signature) != met or entry.signature in self._pinned:
@@ -138,7 +138,7 @@ class DeviceResults:
             if met is None:
                 self.record(entry, origin)
             else:
-                self.replace(entry, origin)
+                self.replace(entry, origin, noted)
             return True
 
     def remove(self, signature: Signature) -> bool:

@@ -25,10 +25,11 @@ MOST_UNMEASURABLE = 1 << 16
 
 
 class Evidence(NamedTuple):
-    """How a winner was chosen: what the measurement found, and the device's clocks in MHz right after it."""
+    """How a winner was chosen: what was measured, the clocks in MHz right after it, and whether a stale one went."""
 
     report: SelectionReport
     clocks: Mapping[str, int] | None = None
+    has_healed: bool = False
 
     def to_dict(self) -> dict[str, object]:
         """Return it as plain JSON values; no candidate is left out."""

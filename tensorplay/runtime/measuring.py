@@ -150,7 +150,7 @@ class Measuring(Archive):
                 return None
             # Recorded before the lock is given up, so that whoever waited finds it.
             outcome = self._record(device, measurement, met, backend)
-        self._tell(device, measurement.entry, met, outcome)
+        self._tell(device, measurement.entry, outcome)
         return measurement if isinstance(outcome, Evidence) else outcome
 
     def _stays(self, device: DeviceResults, met: Entry, measurement: Measurement, backend: Backend) -> bool:
@@ -180,17 +180,16 @@ class Measuring(Archive):
         entry = measurement.entry
         if met is not None and self._stays(device, met, measurement, backend):
             return measurement.report.verdict
-        evidence = Evidence(measurement.report, backend.clocks(device.device))
-        if not device.exchange(met, entry, "measured here"):
+        is_stale = met is not None and self._ledger.rejections.is_open(entry.signature, met.kernel)
+        evidence = Evidence(measurement.report, backend.clocks(device.device), is_stale)
+        if not device.exchange(met, entry, "measured here", noted="healed" if is_stale else "measured here"):
             return None
         if met is not None:
             self._ledger.rejections.heal(entry.signature, met.kernel, winner=entry.kernel)
         self._ledger.keep_evidence(entry.signature, evidence)
         return evidence
 
-    def _tell(
-        self, device: DeviceResults, entry: Entry, met: Entry | None, evidence: Evidence | Verdict | None
-    ) -> None:
+    def _tell(self, device: DeviceResults, entry: Entry, evidence: Evidence | Verdict | None) -> None:
         """Put on disk how a winner was chosen, and tell the listeners; for a verdict, that the one before stays."""
         if isinstance(evidence, Verdict):
             self.listeners.tell(events.TUNING_FAILED, op=entry.op, params=entry.params, reason=why_kept(evidence))
@@ -203,7 +202,7 @@ class Measuring(Archive):
             is_explained = False
         if not is_explained:
             self._ledger.counters.count(Reason.UNEXPLAINED)
-        event = events.TUNED if met is None else events.HEALED
+        event = events.HEALED if evidence.has_healed else events.TUNED
         self.listeners.tell(event, **entry._asdict(), report=evidence.report)
 
     def _is_interrupted(self) -> bool:

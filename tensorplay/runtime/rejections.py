@@ -85,6 +85,11 @@ class Rejections:
             if known is not None:
                 self._met[signature, kernel] = known._replace(healed=winner)
 
+    def is_open(self, signature: Signature, kernel: str) -> bool:
+        """Return whether a kernel was rejected, and nothing was measured in its place since."""
+        known = self._met.get((signature, kernel))
+        return known is not None and known.healed is None
+
     def forgive(self, signature: Signature, kernel: str) -> None:
         """Let a kernel be tried again: a person asked for it."""
         with self._lock:

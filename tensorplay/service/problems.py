@@ -9,12 +9,13 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
+from tensorplay.errors import SignatureError
 from tensorplay.runtime.notice import logger
 from tensorplay.service.file_names import FILE_PATTERN, FILE_WORDS, RESULTS_PATTERN, RESULTS_WORDS
 from tensorplay.service.identity import ID_PATTERN
 from tensorplay.service.request_id import request_id_of
 
-__all__ = ["PROBLEM_TYPE", "Problem", "add_handlers", "document_of", "failure", "problem_response"]
+__all__ = ["PROBLEM_TYPE", "Problem", "add_handlers", "document_of", "failure", "no_signature", "problem_response"]
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -76,6 +77,13 @@ class Problem(Exception):  # noqa: N818 - the word of the standard
         self.detail = detail
         self.headers = dict(headers or {})
         self.extra = extra
+
+
+def no_signature(what: str, error: SignatureError) -> Problem:
+    """Return the answer to a signature that is none: what is allowed, and nothing of what was sent."""
+    allowed = str(error).partition("; allowed: ")[2]
+    told = f"; allowed: {allowed}" if allowed else "; see the page on the file format"
+    return Problem(422, "bad-signature", f"{what} no signature{told}")
 
 
 def problem_response(problem: Problem, scope: Scope) -> JSONResponse:

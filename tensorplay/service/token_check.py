@@ -42,12 +42,13 @@ class TokenCheck:
                 return
             if not self._wrong.take(address):
                 raise _too_many()
+        wrong = "" if given is None else "the token that was sent is another one; "
         raise Problem(
             401,
             "token-needed",
-            "send the token, as `Authorization: Bearer` or X-TensorPlay-Token: `service.token`, or TENSORPLAY_TOKEN of "
-            "the process; if it was started without that, start it anew with it, or open the link in its log, which "
-            "lets one browser in",
+            f"{wrong}send the token, as `Authorization: Bearer` or X-TensorPlay-Token: `service.token`, or "
+            "TENSORPLAY_TOKEN of the process; if it was started without that, start it anew with it, or open the link "
+            "in its log, which lets one browser in",
             headers={"WWW-Authenticate": "Bearer"},
         )
 

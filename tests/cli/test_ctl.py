@@ -172,13 +172,27 @@ def test_what_could_not_be_measured_is_said(run_ctl: Ctl) -> None:
     assert f"no new winner: {elsewhere}: " in result.stdout
     assert f"no new winner: {elsewhere}: " in run_ctl("jobs").stdout
     assert run_ctl("tune", "what").exit_code == 2
-    assert run_ctl("tune", "what,ever").exit_code == 1
+    refused = run_ctl("tune", f"{OP},{PARAMS.format(1)}", "what,ever")
+    assert (refused.exit_code, "signature 2 of 2 is no signature; allowed: GemmTunableOp_" in refused.output) == (
+        1,
+        True,
+    )
+
+
+def test_who_stops_waiting_for_a_job_is_told_that_it_goes_on(run_ctl: Ctl) -> None:
+    many = [f"{OP},{PARAMS.format(size)}" for size in range(1, 60)]
+    late = run_ctl("tune", "--timeout", "0.001", *many)
+    assert late.exit_code == 1
+    assert " after 0.001 s: it goes on, `tensorplay ctl jobs` shows it" in late.output
+    job = json.loads(run_ctl("--json", "jobs").stdout)[0]
+    run_ctl("jobs", "--cancel", job["id"])
 
 
 def test_a_refusal_is_one_line_and_no_service_says_where_and_what_to_do(run_ctl: Ctl, service: Service) -> None:
     refused = run_ctl("--token", "wrong", "disable")
     assert (refused.exit_code, refused.output.count("\n")) == (1, 1)
     assert "token-needed" in refused.output
+    assert "the token that was sent is another one" in refused.output
     service.stop()
     gone = run_ctl("status")
     where, hint = gone.output.splitlines()

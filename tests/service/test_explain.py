@@ -83,7 +83,7 @@ def test_what_nothing_is_known_of_is_not_found_and_no_device_is_touched(
 
 @pytest.mark.parametrize(
     ("op", "params"),
-    [("x", "x"), ("", ""), (OP, "taN_m4"), ("GemmTunableOp_Int3", "taN_m4_n3_k5_bias0_dev0"), (OP, "\x00\n,"),
+    [("x", "zqj"), ("", ""), (OP, "taN_m4"), ("GemmTunableOp_Int3", "taN_m4_n3_k5_bias0_dev0"), (OP, "\x00\n,"),
      (OP, "taN_m99999999999999999999_n3_k5_bias0_dev0"), (OP, "ta\N{SNOWMAN}")],
 )  # fmt: skip
 def test_a_signature_that_is_none_is_not_valid(client: httpx.Client, op: str, params: str) -> None:

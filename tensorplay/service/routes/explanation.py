@@ -11,7 +11,7 @@ from tensorplay.errors import SignatureError
 from tensorplay.gemm import Signature, parse_signature
 from tensorplay.service.explanation_schemas import ExplanationModel, RejectedKernel
 from tensorplay.service.identity import result_id
-from tensorplay.service.problems import Problem
+from tensorplay.service.problems import Problem, no_signature
 from tensorplay.service.state import NOT_CHANGED, IfNoneMatch, Shared, State
 from tensorplay.service.worker import BUSY
 
@@ -41,8 +41,8 @@ async def explain_signature(state: Shared, op: _Op, params: _Params, if_none_mat
         await _check_met(state, signature)
     try:
         told = await state.worker.read(partial(state.runtime.context.explain, op, params))
-    except SignatureError:
-        raise _no_signature() from None
+    except SignatureError as error:
+        raise no_signature("op and params are", error) from None
     if not any(told[name] for name in _TELLING):
         raise _nothing_known()
     text = _model_of(told, identity).model_dump_json()
@@ -57,8 +57,8 @@ async def _check_met(state: State, signature: Signature) -> None:
     """Raise a `Problem` for what is no signature, 422, or is of a device that was not met, 404: none is touched."""
     try:
         problem = parse_signature(*signature)
-    except SignatureError:
-        raise _no_signature() from None
+    except SignatureError as error:
+        raise no_signature("op and params are", error) from None
     if problem.device not in {each.device for each in await state.runtime.met.listed()}:
         raise _nothing_known()
 
@@ -73,10 +73,6 @@ def _model_of(told: Mapping[str, Any], identity: str) -> ExplanationModel:
             for _, _, kernel, reason, healed in told["rejections"]
         ],
     )
-
-
-def _no_signature() -> Problem:
-    return Problem(422, "bad-signature", "op and params are no signature; see the page on the file format")
 
 
 def _nothing_known() -> Problem:

@@ -12,7 +12,7 @@ from tensorplay.database.record import Entry
 from tensorplay.errors import SignatureError
 from tensorplay.gemm import Signature, parse_signature
 from tensorplay.service.jobs import OVER, Job
-from tensorplay.service.problems import Problem
+from tensorplay.service.problems import Problem, no_signature
 from tensorplay.service.result_files import ResultFiles
 from tensorplay.service.schemas import Failure, JobBudget, JobModel, JobRequest, Listed
 from tensorplay.service.state import NOT_CHANGED, WRITES, IfNoneMatch, Shared, State, etag, listed
@@ -71,13 +71,11 @@ async def _signatures(state: State, request: JobRequest) -> Sequence[tuple[str, 
     if source.signatures is None:
         return [(row.op, row.params) for row in await state.runtime.untuned.get()]
     found = []
-    for given in source.signatures:
+    for place, given in enumerate(source.signatures):
         try:
             parse_signature(given.op, given.params)
-        except SignatureError:
-            raise Problem(
-                422, "bad-signature", "one of the signatures is none; see the page on the file format"
-            ) from None
+        except SignatureError as error:
+            raise no_signature(f"signature {place + 1} of {len(source.signatures)} is", error) from None
         found.append(Signature(given.op, given.params))
     return found
 
