@@ -18,6 +18,8 @@ _PACKAGE = __name__.partition(".")[0]
 # Who calls the program with no lock held, and who is the program: their frames may have a product inside.
 _CALLS_BACK = (f"{_PACKAGE}.runtime.listeners", "_call_each")
 _PROGRAMS = (f"{_PACKAGE}.cli", f"{_PACKAGE}.testing", f"{_PACKAGE}.distributed")
+# Products themselves hold nothing that anybody waits for; what they call may.
+_PRODUCTS = f"{_PACKAGE}.ops"
 
 _noted: WeakSet[CodeType] = WeakSet()
 
@@ -54,7 +56,7 @@ def _is_within_ours(frame: FrameType | None) -> bool:
         # What was executed in a dictionary may call itself anything.
         if not (isinstance(name, str) and name.partition(".")[0] == _PACKAGE):
             is_outside = True
-        elif is_outside:
+        elif is_outside and not name.startswith(_PRODUCTS):
             return (name, frame.f_code.co_name) != _CALLS_BACK and not name.startswith(_PROGRAMS)
         frame = frame.f_back
     return False

@@ -123,6 +123,7 @@ def called_in(module: str, call: Callable[[], object]) -> Any:
         ("tensorplay", True),
         ("tensorplay.runtime.listeners", False),
         ("tensorplay.cli.main", False),
+        ("tensorplay.ops.products", False),
         ("tensorplay.distributed.worker", False),
         ("tensorplayer", False),
         ("program", False),
@@ -130,6 +131,14 @@ def called_in(module: str, call: Callable[[], object]) -> Any:
 )
 def test_who_comes_in_the_middle_of_our_work_is_nested(module: str, found: bool) -> None:
     assert called_in(module, lambda: called_in("tensorplay.ops", is_nested)) is found
+
+
+@pytest.mark.usefixtures("other_thread")
+def test_a_product_inside_of_one_that_is_nested_is_nested() -> None:
+    def inner() -> object:
+        return called_in("tensorplay.ops", is_nested)
+
+    assert called_in("tensorplay.database.store", lambda: called_in("tensorplay.ops", inner))
 
 
 @pytest.mark.usefixtures("other_thread")

@@ -97,6 +97,15 @@ class Deferred(Measuring):
             raise SettingError(f"a timeout of {shown(timeout)}; allowed: seconds from 0 up, or None for no limit")
         return self.background.drain(timeout)
 
+    def unpin(self) -> int:
+        """Let every signature that was pinned under a graph capture be decided anew; return how many there were.
+
+        Graphs captured before keep what they captured, so eager reruns may differ from them in the last bits.
+        """
+        count = self._ledger.unpin()
+        self._invalidate()
+        return count
+
     def close(self) -> None:
         """End the use of a context: call off what is measured in the background, and do as an archive does."""
         self.background.end()

@@ -20,15 +20,6 @@ __all__ = ["Steering"]
 class Steering(Explaining):
     """A context that people steer, through the service or in a session of Python."""
 
-    def unpin(self) -> int:
-        """Let every signature that was pinned under a graph capture be decided anew; return how many there were.
-
-        Graphs captured before keep what they captured, so eager reruns may differ from them in the last bits.
-        """
-        count = self._ledger.unpin()
-        self._invalidate()
-        return count
-
     def pin_winner(self, op: str, params: str) -> bool:
         """Keep a winner as it is until it is unpinned or the process ends; return whether there is one.
 
