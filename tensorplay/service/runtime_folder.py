@@ -56,10 +56,13 @@ def made_folder(path: Path) -> Path:
     OSError
         When it cannot be made.
     """
-    with suppress(FileExistsError):
-        path.mkdir(mode=0o700)
-    check_folder(path)
-    return path
+    while True:
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        # Whoever left it last may have taken it away just now.
+        with suppress(FileNotFoundError):
+            check_folder(path)
+            return path
 
 
 def check_folder(path: Path) -> None:

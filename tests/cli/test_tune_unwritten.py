@@ -36,7 +36,8 @@ def run(*arguments: str) -> Result:
 def on_a_full_disk(*arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run it where no file may be as large as the results file is, which has no winner yet."""
     Path(RESULTS).write_text("# a comment\n" * 1000, encoding="utf-8")
-    command = f"ulimit -f 1; exec {shlex.join([*TUNE, *arguments])}"
+    # What Python compiles would be cut too, and left for whoever imports it next.
+    command = f"ulimit -f 1; export PYTHONDONTWRITEBYTECODE=1; exec {shlex.join([*TUNE, *arguments])}"
     return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=120, check=False)
 
 

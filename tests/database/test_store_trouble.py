@@ -72,6 +72,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(path: Path, run_script:
     script = """
 import json, resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True
 path = sys.argv[1]
 store = ResultsStore(path, VALIDATORS)
 store.append(entry(1))
@@ -105,6 +106,7 @@ def test_a_full_disk_at_the_first_winner_leaves_a_new_file(path: Path, run_scrip
     script = """
 import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True
 store = ResultsStore(sys.argv[1], VALIDATORS)
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))

@@ -20,6 +20,8 @@ from tensorplay.distributed.worker import main
 from tensorplay.testing import ScriptedBackend, scripted_kernel
 
 HOW = sys.argv.pop(1)
+# What is compiled under the limit would be cut too, and left for whoever imports it next.
+sys.dont_write_bytecode = True
 
 
 class Filled(ScriptedBackend):
